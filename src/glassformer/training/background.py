@@ -22,10 +22,6 @@ class BackgroundJob:
         if job:
             job.result()
 
-    def has_failed(self) -> bool:
-        """Whether the job has ended with an error, which `wait` raises."""
-        return self.job is not None and self.job.done() and self.job.exception() is not None
-
     def close(self) -> None:
         """Wait for the job; an error of it is dropped."""
         self.pool.shutdown()

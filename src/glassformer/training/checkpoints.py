@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from glassformer import checkpoint
+from glassformer.errors import UserError
 from glassformer.training.background import BackgroundJob
 
 SAVE_EVERY_S = 60.0
@@ -30,7 +31,7 @@ def copied(contents: checkpoint.Contents) -> checkpoint.Contents:
 
 
 class Checkpoints:
-    """Writes the checkpoints of a run folder, one at a time, in a thread. Its errors are raised by `wait`."""
+    """Writes the checkpoints of a run folder, one at a time, in a thread."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -39,6 +40,10 @@ class Checkpoints:
         """When the last checkpoint was copied, by `time.monotonic`."""
         self.cost_s = 0.0
         """Training time in seconds that the last checkpoint cost."""
+        self.failure: UserError | None = None
+        """Why the last checkpoint could not be written."""
+        self.best: tuple[str, checkpoint.Contents] | None = None
+        """Name and contents of best weights that are not written yet."""
 
     def is_due(self) -> bool:
         """Whether to write a checkpoint after the next update, by the time since the last one."""
@@ -55,7 +60,7 @@ class Checkpoints:
         then: Callable[[], None],
     ) -> None:
         """Write `checkpoints/step-N`, if it is the best also `best/step-N`, and delete older ones. Returns when the
-        contents are copied.
+        contents are copied. One that cannot be written is a `failure`; best weights are written with a later one.
 
         Args:
             model: contents of the model folder.
@@ -71,8 +76,15 @@ class Checkpoints:
         def write() -> None:
             started_s = time.monotonic()
             if is_best:
-                checkpoint.save_folder(self.out / "best" / name, model)
-            checkpoint.save_folder(self.out / "checkpoints" / name, {**model, **training})
+                self.best = name, model
+            try:
+                if self.best:
+                    checkpoint.save_folder(self.out / "best" / self.best[0], self.best[1])
+                checkpoint.save_folder(self.out / "checkpoints" / name, {**model, **training})
+            except UserError as error:
+                self.failure = error
+                return
+            self.best = self.failure = None
             checkpoint.delete_old(self.out / "checkpoints", keep=MAX_CHECKPOINTS)
             then()
             # The thread takes one of the cores.

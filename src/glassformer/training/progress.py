@@ -4,9 +4,10 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -42,6 +43,8 @@ class Reporter:
             ConfigError: tensorboard is not installed.
         """
         self.quiet = quiet
+        self.has_failed = False
+        """Whether a file could not be written."""
         self.targets_name = "tokens"
         """What the targets of the loss are called."""
         self.log_file = open(folder / "train.log", "a", encoding="utf-8")
@@ -79,16 +82,16 @@ class Reporter:
     ) -> None:
         if self.bar:
             self.bar.stop()
-        self.log_file.close()
-        self.metrics_file.close()
+        for file in (self.log_file, self.metrics_file):
+            with suppress(OSError):  # `append` has reported it
+                file.close()
         if self.events:
             self.events.close()
 
     def log(self, message: str) -> None:
         """Write a message to the terminal and to train.log."""
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        self.log_file.write("".join(f"{stamp} {line}\n" for line in message.split("\n")))
-        self.log_file.flush()
+        self.append(self.log_file, "".join(f"{stamp} {line}\n" for line in message.split("\n")))
         if not self.quiet:
             self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
@@ -126,13 +129,24 @@ class Reporter:
         self.log(f"step {record['step']:,}: {score}{loss} ({duration(record['elapsed_s'])} of training){note}")
 
     def write(self, record: JsonObject) -> None:
-        """Append a record to metrics.jsonl and write it to TensorBoard."""
-        self.metrics_file.write(json.dumps(record) + "\n")
-        self.metrics_file.flush()
+        """Append a record to metrics.jsonl and to TensorBoard."""
+        self.append(self.metrics_file, json.dumps(record) + "\n")
         if self.events:
             for name, value in record.items():
                 if name != "step" and value is not None:
                     self.events.add_scalar(name, value, record["step"])
+
+    def append(self, file: TextIO, text: str) -> None:
+        """Append lines to a file. If it cannot be written, what Python's buffer does not hold is lost; this is shown
+        once."""
+        try:
+            file.write(text)
+            file.flush()
+        except OSError as error:
+            if not (self.has_failed or self.quiet):
+                message = f"warning: {file.name}: cannot be written, lines will be missing: {error.strerror}."
+                self.console.print(message, markup=False, highlight=False, soft_wrap=True)
+            self.has_failed = True
 
 
 def truncate_records(path: Path, step: int) -> None:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,6 +21,13 @@ class StopSignal:
 
     signum: int | None = None
     is_interrupting = False
+
+    def wait(self, duration_s: float) -> int | None:
+        """Wait for so many seconds, or until a signal arrives. Returns the signal."""
+        end_s = time.monotonic() + duration_s
+        while self.signum is None and time.monotonic() < end_s:
+            time.sleep(0.1)
+        return self.signum
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:

@@ -40,7 +40,7 @@ from glassformer.training.randomness import random_state, seed, set_random_state
 from glassformer.training.regularization import KNOWN_AFTER, STEP, dropout_for, set_dropout
 from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
-from glassformer.training.step import TrainingStep
+from glassformer.training.step import TrainingStep, first_line
 from glassformer.training.step_log import LOG_EVERY, StepLog
 from glassformer.training.validation import ValidationState, Validator
 
@@ -49,6 +49,9 @@ MEASURED_S = 10.0
 
 IN_DOMAIN_FRACTION = 0.2
 """The last fraction of the training, which has the text of --in-domain only."""
+
+RETRY_S, N_RETRIES = 10.0, 60
+"""At the end of the training, a checkpoint that cannot be written is tried again every so many seconds, so often."""
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
@@ -118,6 +121,8 @@ class Trainer:
         self.saved_step: int | None = None
         self.checkpoints = Checkpoints(config.out)
         self.save_due = False
+        self.reported_failure: UserError | None = None
+        """Of writing a checkpoint, the last that was logged."""
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             seed(config.seed, self.processes.rank, 0)
         self.profile: Profile | None = None
@@ -185,19 +190,58 @@ class Trainer:
                 then=self.validator.delete_old_best,
             )  # fmt: skip
 
-    def wait_for_saving(self) -> None:
+    def wait_for_saving(self) -> str:
         """Wait until the last checkpoint is complete. All processes must call this.
 
-        Raises:
-            UserError: it cannot be written.
+        Returns:
+            Why it could not be written; empty if it could.
         """
 
         def wait() -> JsonObject:
             self.checkpoints.job.wait()
-            return {}
+            return {"failure": str(self.checkpoints.failure or "")}
 
         with self.step.part("saving"):
-            self.processes.lead(wait)
+            failure = str(self.processes.lead(wait)["failure"])
+        if failure:
+            self.saved_step = None
+        self.report_failure()
+        return failure
+
+    def report_failure(self) -> None:
+        """Say that a checkpoint could not be written and that the training goes on, or that this has ended."""
+        failure = self.checkpoints.failure
+        if failure and failure is not self.reported_failure:
+            more = (
+                "" if self.reported_failure else "\n  The training goes on, and tries again at each later checkpoint."
+            )
+            self.step.log(f"warning: {first_line(failure)}{more}")
+        elif self.reported_failure and not failure:
+            self.step.log(f"Checkpoints can be written again: the newest is of step {self.saved_step:,}.")
+        self.reported_failure = failure
+
+    def save_at_last(self, stop: StopSignal) -> None:
+        """Wait for the last checkpoint of the training. If it cannot be written, try again, up to N_RETRIES times.
+
+        All processes must call this.
+
+        Raises:
+            Stopped: a signal arrived; a checkpoint was saved.
+            UserError: the checkpoint cannot be written.
+        """
+        for i in range(N_RETRIES):
+            if not self.wait_for_saving():
+                return
+            if i == 0:
+                self.step.log(
+                    f"The training has ended. It tries to save it every {RETRY_S:.0f} s, at most {N_RETRIES} times."
+                )
+            signum = self.processes.lead(lambda: {"signum": stop.wait(RETRY_S)})["signum"]
+            if signum:
+                self.checkpoint_and_stop(signum)
+            self.save()
+        if failure := self.wait_for_saving():
+            raise UserError(failure)
 
     def load(self, folder: Path) -> None:
         """Resume from a verified checkpoint, of any number of processes."""
@@ -256,7 +300,7 @@ class Trainer:
 
         Raises:
             Stopped: a signal arrived; a checkpoint was saved.
-            UserError: the training diverged again and again, or a checkpoint cannot be written.
+            UserError: the training diverged again and again, or its last checkpoint cannot be written.
         """
         if self.config.profile and self.processes.rank == 0:
             self.profile = Profile(self.step)
@@ -312,7 +356,7 @@ class Trainer:
             self.end_diverged("the loss or its gradient was not finite in any update")
         if self.progress.divergence:
             self.step.log(f"warning: the training diverged at its end: {self.progress.divergence}.")
-        self.wait_for_saving()
+        self.save_at_last(stop)
         self.step.gather()
         self.averages.gather()
 
@@ -469,16 +513,13 @@ class Trainer:
             Batches without effect, with which all processes have as many; the number of targets of all; the signal
             that one of them received, if any.
 
-        Raises:
-            UserError: the last checkpoint could not be written.
         """
         n_own = sum(batch.n_targets for batch in batches)
-        n_targets, n_batches, signums, failures, saves = self.processes.gather(
-            [n_own, len(batches), stop.signum or 0, self.checkpoints.job.has_failed(), self.checkpoints.is_due()]
+        n_targets, n_batches, signums, saves = self.processes.gather(
+            [n_own, len(batches), stop.signum or 0, self.checkpoints.is_due()]
         ).T
         self.save_due = bool(saves[0])  # by the clock of rank 0, which writes
-        if failures.any():
-            self.wait_for_saving()
+        self.report_failure()
         n_missing = int(n_batches.max()) - len(batches)
         fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
         return fillers, float(n_targets.sum()), int(signums.max()) or None
@@ -540,12 +581,13 @@ class Trainer:
         All processes must call this.
 
         Raises:
-            UserError: the training has done so MAX_RETURNS times already.
+            UserError: the training has done so MAX_RETURNS times already, or the best weights cannot be written.
         """
         progress = self.progress
         if progress.n_returns == MAX_RETURNS:
             self.end_diverged(progress.divergence)
-        self.wait_for_saving()
+        if failure := self.wait_for_saving():
+            raise UserError(failure)
         start = "the weights as they are"
         if progress.best_score is not None:
             folder = self.config.out / "best" / f"step-{progress.best_step}"
@@ -601,11 +643,14 @@ class Trainer:
         """Save a checkpoint, unless this step already has one, and stop.
 
         Raises:
-            Stopped: always.
+            Stopped: always, unless
+            UserError: the checkpoint cannot be written.
         """
+        self.wait_for_saving()
         if self.saved_step != self.progress.step:
             self.save()
-        self.wait_for_saving()
+        if failure := self.wait_for_saving():
+            raise UserError(failure)
         raise Stopped(
             signum,
             f"Stopped at step {self.progress.step:,}; checkpoint saved. Run the same command again to resume.",
