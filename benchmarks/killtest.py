@@ -5,15 +5,16 @@ SHA-256, that of an unbroken run?
 
 N kills each of: a training; a fine-tuning; a training by two processes; a bulk translation by two processes.
 Trainings are tiny, and write a checkpoint every three updates, so that many kills meet one that is being written.
+Commands are forks of this process, which has loaded PyTorch: no kill meets a program that is still being loaded.
 """
 
 import gzip
 import hashlib
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.machine import save
+from glassformer import cli
 from glassformer.corpora.demo.pairs import sample_pairs
 
 MARK = "KILLTEST_OUTPUT"
@@ -44,13 +46,29 @@ def commands(folder):
 
 
 def start(arguments, out):
-    """Start a command. Its environment, and that of the processes that it starts, has the name of its output folder."""
-    command = [sys.executable, "-m", "glassformer", *(argument.format(out=out) for argument in arguments)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, MARK: str(out)})
+    """Start a command."""
+    command = [argument.format(out=out) for argument in arguments]
+    process = multiprocessing.get_context("fork").Process(target=run, args=(command, out))
+    process.start()
+    return process
 
 
-def kill(out):
+def run(command, out):
+    """Run a command. The environment of the processes that it starts has the name of its output folder."""
+    os.environ[MARK] = str(out)
+    os.dup2(os.open(errors_of(out), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    cli.main(command)
+
+
+def errors_of(out):
+    """The file with the messages of a command."""
+    return out.with_name(f"{out.name}.err")
+
+
+def kill(process, out):
     """End all processes of a command at once."""
+    process.kill()
+    process.join()
     mark = f"{MARK}={out}\0".encode()
     while found := [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ") if mark in content(path)]:
         for pid in found:
@@ -72,17 +90,18 @@ def digest(out, names):
     return hashlib.sha256(b"".join((out / name).read_bytes() for name in names)).hexdigest()
 
 
-def finish(process):
+def finish(process, out):
     """Wait for a command."""
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors.decode()
+    process.join()
+    assert process.exitcode == 0, errors_of(out).read_text()
 
 
 def test(arguments, names, n, folder, rng):
     """Kill a command N times."""
+    folder.mkdir()
     out = folder / "whole"
     begin = time.perf_counter()
-    finish(start(arguments, out))
+    finish(start(arguments, out), out)
     time_s = time.perf_counter() - begin
     expected = digest(out, names)
     n_killed = n_runs = n_different = 0
@@ -90,15 +109,12 @@ def test(arguments, names, n, folder, rng):
         out = folder / f"run-{n_runs}"
         while True:
             process = start(arguments, out)
-            try:
-                process.wait(rng.uniform(0.3, time_s))
-            except subprocess.TimeoutExpired:
-                kill(out)
-                process.communicate()
-                n_killed += 1
-                continue
-            finish(process)
-            break
+            process.join(rng.uniform(0.0, time_s))
+            if process.exitcode is not None:
+                break
+            kill(process, out)
+            n_killed += 1
+        finish(process, out)
         n_runs += 1
         n_different += digest(out, names) != expected
         shutil.rmtree(out)
@@ -111,12 +127,8 @@ def main(n):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_corpus(folder)
-        finish(
-            start(
-                ["train", f"{name}/train.en", f"{name}/train.fr", *SIZES, "--steps", "30", "--out", "{out}"],
-                folder / "base",
-            )
-        )
+        train = ["train", f"{name}/train.en", f"{name}/train.fr", *SIZES, "--steps", "30", "--out", "{out}"]
+        finish(start(train, base := folder / "base"), base)
         for kind, (arguments, names) in commands(name).items():
             print(kind, flush=True)
             found[kind] = test(arguments, names, n, folder / kind.replace(" ", "-"), random.Random(1))
