@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test quick check bench sanitize clean
+.PHONY: demo test quick check bench docs sanitize clean
 
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
@@ -33,6 +33,11 @@ sanitize: $(VENV)/.dev
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
 		$(BIN)/pytest -q -p no:cacheprovider tests/kernels tests/runtime; \
 		status=$$?; $(BIN)/python src/glassformer/kernels/build.py; exit $$status
+
+# The site, with the translator of the demo: build/website/site/index.html
+docs: $(VENV)/.dev
+	$(BIN)/glassformer demo --out build/demo --quiet
+	$(BIN)/python website/build.py build/website build/demo
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -11,6 +11,7 @@ from glassformer.generate.request import Sources
 from glassformer.metrics.registry import METRICS
 from glassformer.model_config import FAMILIES
 from glassformer.tasks.registry import load
+from glassformer.train_config import TrainConfig
 from glassformer.training.optimizer import OPTIMIZERS
 from tests.journeys.conftest import glassformer
 
@@ -63,10 +64,16 @@ def test_every_link_to_a_file_of_the_repository_leads_somewhere(name):
     assert [link for link in links if not (DOCS / link).exists()] == []
 
 
-def test_every_option_and_variable_of_the_glossary_exists():
-    from glassformer.decode_config import DecodeConfig
-    from glassformer.train_config import TrainConfig
+def test_every_option_that_other_toolkits_are_compared_with_exists():
+    table = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+    rows = [row.split("|") for row in table.split("\n") if row.startswith("| ")]
+    options = set(re.findall(r"--([a-z-]+)", " ".join(row[-2] for row in rows)))
+    known = {name.replace("_", "-") for config in (TrainConfig, DecodeConfig) for name in config.model_fields}
+    assert len(options) > 25
+    assert options - known == {"ensemble"}  # an option of `translate` only
 
+
+def test_every_option_and_variable_of_the_glossary_exists():
     table = (DOCS / "glossary.md").read_text(encoding="utf-8")
     options = set(re.findall(r"^\| `--([a-z-]+)`", table, flags=re.MULTILINE))
     known = {name.replace("_", "-") for config in (TrainConfig, DecodeConfig) for name in config.model_fields}

@@ -50,15 +50,16 @@ def test_commands_print_what_the_page_shows(name, model, tmp_path, monkeypatch):
         assert pattern(expected).fullmatch(printed), f"{command}\n{printed}"
 
 
-def test_the_snippets_print_what_the_page_shows(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", ["python.md", "pipelines.md"])
+def test_the_snippets_print_what_the_page_shows(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    blocks = python_blocks("python.md")
+    blocks = python_blocks(name)
     assert blocks
     for block in blocks:
         expected = re.findall(r"^ *print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
         assert len(expected) == block.count("print(")
-        exec(compile(block, "python.md", "exec"), namespace)
+        exec(compile(block, name, "exec"), namespace)
         assert capsys.readouterr().out.splitlines() == expected
 
 
