@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test quick check bench docs sanitize clean
+.PHONY: demo test quick check bench docs wheels sanitize clean
 
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
@@ -38,6 +38,11 @@ sanitize: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/glassformer demo --out build/demo --quiet
 	$(BIN)/python website/build.py build/website build/demo
+
+# A wheel for each platform and the source distribution, in dist/
+wheels: $(VENV)/.dev
+	$(BIN)/python packaging/wheels.py dist
+	$(BIN)/twine check --strict dist/*
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -17,8 +17,24 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-LIBRARY = "libkernels.c.dylib" if sys.platform == "darwin" else "libkernels.c.so"
-"""File name of the library. With two dots, Python does not take it for an extension module."""
+LIBRARIES = {"darwin": "libkernels.c.dylib", "win32": "libkernels.c.dll"}
+"""File name of the library by operating system. With two dots, Python does not take it for an extension module."""
+
+LIBRARY = LIBRARIES.get(sys.platform, "libkernels.c.so")
+
+LINK = {"darwin": f"-Wl,-install_name,@rpath/{LIBRARIES['darwin']}", "win32": ""}
+"""Flags of the linker by operating system. Without -install_name, the library names the folder where it was built."""
+
+TARGETS = {
+    "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "x86_64", "linux"),
+    "manylinux_2_17_aarch64": ("aarch64-linux-gnu.2.17", "aarch64", "linux"),
+    "musllinux_1_1_x86_64": ("x86_64-linux-musl", "x86_64", "linux"),
+    "musllinux_1_1_aarch64": ("aarch64-linux-musl", "aarch64", "linux"),
+    "macosx_11_0_x86_64": ("x86_64-macos.11.0", "x86_64", "darwin"),
+    "macosx_11_0_arm64": ("aarch64-macos.11.0", "arm64", "darwin"),
+    "win_amd64": ("x86_64-windows-gnu", "AMD64", "win32"),
+}
+"""Platforms of wheels -> target of `zig cc`, processor as `platform.machine` names it, `sys.platform`."""
 
 AVX512 = "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c"
 X86 = {
@@ -69,12 +85,15 @@ def compilers() -> list[list[str]]:
     return [*found, [sys.executable, "-m", "ziglang", "cc"]]
 
 
-def compile_library(compiler: list[str], target: Path, extra: str = "", machine: str = platform.machine()) -> None:
+def compile_library(
+    compiler: list[str], target: Path, extra: str = "", machine: str = platform.machine(), system: str = sys.platform
+) -> None:
     """Compile the library with one compiler. Instruction sets that it does not know are left out.
 
     Args:
         extra: further flags, such as those of a sanitizer.
         machine: processor to compile for, as `platform.machine` names it.
+        system: operating system to compile for, as `sys.platform` names it.
 
     Raises:
         OSError, subprocess.CalledProcessError: there is no such compiler, or it fails.
@@ -103,12 +122,12 @@ def compile_library(compiler: list[str], target: Path, extra: str = "", machine:
             else:
                 built = {variant: condition, **built}
         table = " ".join(f"X({variant}, {condition})" for variant, condition in built.items())
-        library = folder / LIBRARY
+        library = folder / target.name
         run(
             f"-DVARIANTS(X)={table}", f'-DSOURCE_HASH="{source_hash()}"', "-shared", "-o", str(library),
             *(str(FOLDER / name) for name in ("library.c", "threads.c", "parallel.c")),
-            *(str(folder / f"{source}.{variant}.o") for source in PER_VARIANT for variant in built), "-lm", "-ldl",
-            *([] if extra or sys.platform == "darwin" else ["-s"]),
+            *(str(folder / f"{source}.{variant}.o") for source in PER_VARIANT for variant in built), "-lm",
+            *LINK.get(system, "-ldl").split(), *([] if extra or system == "darwin" else ["-s"]),
         )  # fmt: skip
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         shutil.copyfile(library, temporary)
@@ -128,6 +147,19 @@ def build(folder: Path = FOLDER) -> Path | None:
             continue
         return target
     return None
+
+
+def build_for(platform_tag: str, folder: Path = FOLDER) -> Path:
+    """Compile the library for a platform in TARGETS, with the package `ziglang`.
+
+    Raises:
+        subprocess.CalledProcessError: it is not installed, or it fails.
+    """
+    zig_target, machine, system = TARGETS[platform_tag]
+    target = folder / LIBRARIES.get(system, "libkernels.c.so")
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", zig_target]
+    compile_library(compiler, target, extra="-s", machine=machine, system=system)
+    return target
 
 
 def build_web(folder: Path = FOLDER) -> list[Path]:

@@ -1,7 +1,9 @@
 /* Divides a kernel of training among the threads of the OpenMP library that PyTorch has loaded. Threads of our own would
 compete with PyTorch's, which wait actively between its functions. */
 #define _GNU_SOURCE
+#ifndef _WIN32
 #include <dlfcn.h>
+#endif
 #include <stdatomic.h>
 #include "parallel.h"
 
@@ -10,7 +12,9 @@ typedef struct { Part run; int kernel; const void *arguments; int n_parts; atomi
 
 static Parallel openmp(void) {
   static Parallel parallel;
+#ifndef _WIN32 /* PyTorch for Windows has an OpenMP library with another interface */
   if (!parallel) parallel = (Parallel)dlsym(RTLD_DEFAULT, "GOMP_parallel");
+#endif
   return parallel;
 }
 

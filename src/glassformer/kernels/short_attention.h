@@ -22,6 +22,7 @@ products: S and dP from the elements as they are in memory, the others with P an
 /* Matrices of one head. A row is an odd multiple of 16 floats, so that columns do not share the same lines of the
    first-level cache. What is beyond the last query in the rows of transposed matrices is finite and not used. */
 typedef struct {
+  void *memory;
   int64_t d_stride, n_stride;            /* floats from row to row of [positions, d_head] and of [.., n_queries] */
   float *q, *k, *v, *d_out;              /* [positions, d_head] */
   float *q_transposed, *d_out_transposed; /* [d_head, n_queries], or pairs of bf16 [d_head / 2, n_queries, 2] */
@@ -36,7 +37,8 @@ static Head new_head(const AttentionArguments *a) {
   Head h = {.d_stride = a->d_head | 16, .n_stride = (a->n_queries + 15) / 16 * 16 | 16};
   int64_t by_position = longest * h.d_stride, by_feature = (a->d_head + 16) * h.n_stride, by_key = a->n_keys * h.n_stride;
   int64_t n_keys = (a->n_keys + 15) / 16 * 16;
-  h.q = aligned_alloc(64, sizeof(float) * (size_t)(4 * by_position + 2 * by_feature + 3 * by_key + n_keys + h.n_stride));
+  h.memory = malloc(64 + sizeof(float) * (size_t)(4 * by_position + 2 * by_feature + 3 * by_key + n_keys + h.n_stride));
+  h.q = (float *)(((uintptr_t)h.memory + 63) / 64 * 64);
   h.k = h.q + by_position, h.v = h.k + by_position, h.d_out = h.v + by_position;
   h.q_transposed = h.d_out + by_position, h.d_out_transposed = h.q_transposed + by_feature;
   h.p = h.d_out_transposed + by_feature, h.d_p = h.p + by_key, h.d_s_pairs = h.d_p + by_key;
@@ -252,6 +254,6 @@ INLINE void heads_of_part(const AttentionArguments *a, int64_t begin, int64_t en
     if (is_backward) gradients_of_head(&h, a, i, next, is_bf16);
     else attention_of_head(&h, a, i, next, is_bf16);
   }
-  free(h.q);
+  free(h.memory);
 }
 #endif

@@ -39,6 +39,7 @@ static void *work(void *argument) {
 }
 
 /* In a forked process, the threads do not exist. */
+#ifndef _WIN32
 static void after_fork(void) {
   n_started = 1;
   atomic_store(&n_sleeping, 0);
@@ -48,10 +49,13 @@ static void after_fork(void) {
   pthread_mutex_init(&sleep_lock, NULL);
   pthread_cond_init(&wake, NULL);
 }
+#endif
 
 static void start_threads(int n) {
+#ifndef _WIN32 /* which has no fork */
   static int is_registered;
   if (!is_registered) is_registered = !pthread_atfork(NULL, NULL, after_fork);
+#endif
   for (pthread_t thread; n_started < n; n_started++) {
     if (pthread_create(&thread, NULL, work, (void *)(intptr_t)n_started)) return;
     pthread_detach(thread);
