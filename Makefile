@@ -41,8 +41,9 @@ docs: $(VENV)/.dev
 
 # A wheel for each platform and the source distribution, in dist/
 wheels: $(VENV)/.dev
+	rm -rf dist
 	$(BIN)/python packaging/wheels.py dist
-	$(BIN)/twine check --strict dist/*
+	WHEELS=dist $(BIN)/pytest -q tests/packaging
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -90,6 +90,13 @@ def bulk(record: dict) -> list[Row]:
     ]
 
 
+def emulated_arm(record: dict) -> list[Row]:
+    return [
+        [record["kernels"], precision, row["lines"], "yes" if row["equal"] else "no"]
+        for precision, row in record["rows"].items()
+    ]
+
+
 def killtest(record: dict) -> list[Row]:
     return [[name, *(kind[key] for key in ("kills", "runs", "different"))] for name, kind in record["kinds"].items()]
 
@@ -181,7 +188,14 @@ def inspection(record: dict) -> list[Row]:
 
 
 def footprint(record: dict) -> list[Row]:
+    sizes = record.get("wheel_mb", {}).values()
     return [
+        *([[f"{len(sizes)} wheels", f"{min(sizes)} to {max(sizes)} MB"]] if sizes else []),
+        *(
+            [f"{package}: {what}", f"{mb} MB"]
+            for package, found in record.get("packages", {}).items()
+            for what, mb in found.items()
+        ),
         *([f"size of {name}", f"{mb} MB"] for name, mb in record["megabytes"].items()),
         ["time of `pip install`", f"{record['pip_install_s']} s"],
         ["time of `glassformer --help`", f"{record['help_s']} s"],
@@ -239,6 +253,9 @@ CONTROL = {
         {"translation_memory": translation_memory},
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
+    "emulated_arm": Table(
+        ("instruction set of ARM", "precision", "lines", "equal to this processor's"), {"emulated_arm": emulated_arm}
+    ),
     "killtest": Table(("what was killed", "kills", "runs", "results that differ"), {"killtest": killtest}),
     "loops": Table(("outputs that repeat themselves although the input does not", "number"), {"loops": loops}),
     "alignment": Table(("what", "result"), {"alignment": alignment}),

@@ -4,6 +4,9 @@ import re
 import subprocess
 import sys
 
+import pytest
+
+from glassformer import cli
 from glassformer.cli.options import GROUPS, RARE
 from glassformer.train_config import TrainConfig
 from tests.journeys.conftest import ENVIRONMENT
@@ -38,3 +41,21 @@ def test_commands_are_grouped_and_each_has_a_sentence_of_its_own():
     ]  # fmt: skip
     sentences = re.findall(r"│ [a-z-]+ +([A-Z][^│]+)", page)
     assert len(sentences) == len({*sentences})
+
+
+def test_versions_for_a_report_of_a_defect():
+    shown = dict(line.split(None, 1) for line in help_of("--version", "--verbose").splitlines())
+    assert shown["glassformer"] == help_of("--version").strip()
+    assert {"python", "system", "processor", "kernels", "threads", "cache", "numpy", "torch"} <= shown.keys()
+
+
+def test_a_package_that_is_not_installed_is_named(capsys, monkeypatch):
+    def missing(arguments):
+        raise ModuleNotFoundError("No module named 'sacrebleu'", name="sacrebleu.metrics.bleu")
+
+    monkeypatch.setattr(cli, "app", missing)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["evaluate", "m"])
+    assert end.value.code == 2
+    assert "`glassformer evaluate` needs sacrebleu" in (err := capsys.readouterr().err)
+    assert "pip install 'glassformer[eval]'" in err

@@ -68,6 +68,12 @@ SUMMARIES = {
         "export": "Convert a model folder for transformers, CTranslate2 or ONNX Runtime, or to 8-bit weights.",
     },
 }
+PACKAGES = {
+    "torch": ("PyTorch", INSTALL_TORCH),
+    "sacrebleu": ("sacrebleu", "pip install 'glassformer[eval]'"),
+}
+"""Modules that some commands need: what they are called, and the command that installs them."""
+
 ALIASES_OF_RUN = (
     "summarize",
     "complete",
@@ -108,6 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader of a pipe has gone
     reopen_closed_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
+    if sorted(arguments) == ["--verbose", "--version"]:
+        from glassformer.cli.info import print_versions
+
+        print_versions()
+        return
     try:
         with warnings.catch_warnings():
             warnings.showwarning = print_warning  # type: ignore[assignment]
@@ -124,12 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"  For example: glassformer {shlex.join(arguments)} {error.keys}", file=sys.stderr)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "torch":
+        name = (error.name or "").partition(".")[0]
+        if name not in PACKAGES:
             raise
+        package, install = PACKAGES[name]
         command = f"glassformer {arguments[0]}" if arguments else "glassformer"
-        print(
-            f"error: `{command}` needs PyTorch, which is not installed.\n  Install it: {INSTALL_TORCH}", file=sys.stderr
-        )
+        print(f"error: `{command}` needs {package}, which is not installed.\n  Install it: {install}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

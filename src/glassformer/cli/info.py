@@ -3,10 +3,17 @@
 import json as json_module
 import math
 import os
+import platform
 from pathlib import Path
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError
+
+PACKAGES = (
+    *("numpy", "tokenizers", "safetensors", "pydantic", "cyclopts", "torch", "sacrebleu", "transformers"),
+    *("ctranslate2", "onnxruntime", "fastapi", "uvicorn", "ray"),
+)
+"""Packages whose versions a report of a defect needs."""
 
 
 def info(model: Path | None = None, /, *, hardware: bool = False, json: bool = False) -> None:
@@ -20,6 +27,29 @@ def info(model: Path | None = None, /, *, hardware: bool = False, json: bool = F
     if (model is None) != hardware:
         raise ConfigError("give either a model folder or --hardware.\n  For example: glassformer info --hardware")
     print_record(hardware_record() if model is None else model_record(model), json)
+
+
+def print_versions() -> None:
+    """Print what a report of a defect needs: versions, system, processor, kernels. Without importing PyTorch."""
+    from importlib.metadata import distributions
+
+    from glassformer.kernels.library import implementation
+    from glassformer.measurement import cache_directory, processor
+    from glassformer.threads import n_threads
+    from glassformer.version import __version__
+
+    installed = {found.name.lower(): found.version for found in distributions()}
+    record = {
+        "glassformer": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": platform.platform(),
+        "processor": processor(),
+        "kernels": implementation(),
+        "threads": n_threads(),
+        "cache": cache_directory(),
+        **{name: installed.get(name, "not installed") for name in PACKAGES},
+    }
+    print_record(record, json=False)
 
 
 def hardware_record() -> JsonObject:
