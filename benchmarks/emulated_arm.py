@@ -1,5 +1,5 @@
-"""The ARM wheel, executed by an emulator (qemu-user): are its translations, with their probabilities, bit for bit those of
-this processor, in int8 and fp32?
+"""The ARM wheel, executed by an emulator (qemu-user): are its translations, with their probabilities, those of this
+processor bit for bit, in int8 and fp32?
 
 usage: python -m benchmarks.emulated_arm WHEEL MODEL LINES
 

@@ -90,6 +90,13 @@ def bulk(record: dict) -> list[Row]:
     ]
 
 
+def bitflips(record: dict) -> list[Row]:
+    return [
+        [what, row["files"], row["flips"], row["noticed"], row["without effect"], row["silent"]]
+        for what, row in record["rows"].items()
+    ]
+
+
 def emulated_arm(record: dict) -> list[Row]:
     return [
         [record["kernels"], precision, row["lines"], "yes" if row["equal"] else "no"]
@@ -253,6 +260,9 @@ CONTROL = {
         {"translation_memory": translation_memory},
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
+    "bitflips": Table(
+        ("folder", "files", "bits flipped", "noticed", "without effect", "silent"), {"bitflips": bitflips}
+    ),
     "emulated_arm": Table(
         ("instruction set of ARM", "precision", "lines", "equal to this processor's"), {"emulated_arm": emulated_arm}
     ),

@@ -22,6 +22,7 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError, FormatVersionError, UserError
 from glassformer.kernels.library import implementation
 from glassformer.manifest import FORMAT_VERSION, MANIFEST, verify
@@ -136,6 +137,15 @@ def write_files(folder: Path, contents: Contents) -> None:
         data = to_bytes(content)
         write_synced(folder / name, data)
         files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    write_manifest(folder, files)
+
+
+def write_manifest(folder: Path, files: Mapping[str, JsonObject]) -> None:
+    """Write the manifest of a folder.
+
+    Args:
+        files: name -> size and SHA-256.
+    """
     manifest = {
         "format_version": FORMAT_VERSION,
         "glassformer": __version__,

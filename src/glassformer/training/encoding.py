@@ -26,6 +26,7 @@ from glassformer.train_config import TrainConfig
 from glassformer.training.labels import N_LISTED, location
 from glassformer.training.scan import (
     CorpusInfo,
+    check_intact,
     is_training,
     rare_garbage_collection,
     read_corpus,
@@ -69,6 +70,8 @@ def encode(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, log
         write_folder_atomically(
             folder / "train", lambda temporary: write_train(config, objective, corpus, temporary, log)
         )
+    else:
+        check_intact(folder / "train")
     return PreparedData(
         Dataset(folder / "train", objective.fields),
         read_dev(folder / "dev.jsonl", objective.task_type),

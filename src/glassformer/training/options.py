@@ -1,5 +1,6 @@
 """Options of a training run: those of the folder, and defaults by corpus, preset and model."""
 
+import hashlib
 from collections.abc import Mapping
 
 import torch
@@ -24,6 +25,9 @@ from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule
 
 BUDGETS = ("steps", "epochs", "minutes")
+
+DIGEST = b"# SHA-256 of the lines above: "
+"""Beginning of the last line of run.toml."""
 
 MAX_AUTO_LEN = 1024
 """Largest default maximum length that follows the data. Larger ones take long to train: --max-len."""
@@ -73,9 +77,21 @@ def excluded_options(registry: Mapping[str, OptimizerType] | Mapping[str, Schedu
 
 
 def stored_options(config: TrainConfig) -> TrainConfig | None:
-    """The options in run.toml of the run folder, if it exists."""
+    """The options in run.toml of the run folder, if it exists.
+
+    Raises:
+        ConfigError: the file is not as the run wrote it.
+    """
     path = config.out / "run.toml"
-    return TrainConfig.resolve({}, path, environment={}) if path.exists() else None
+    if not path.exists():
+        return None
+    text, mark, digest = path.read_bytes().partition(DIGEST)
+    if mark and digest.strip() != hashlib.sha256(text).hexdigest().encode():
+        raise ConfigError(
+            f"{path}: damaged or changed since the run wrote it.\n"
+            f"  To train with other options: glassformer train --config {path} --out NEW"
+        )
+    return TrainConfig.resolve({}, path, environment={})
 
 
 def store_options(config: TrainConfig) -> None:
@@ -84,7 +100,9 @@ def store_options(config: TrainConfig) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    checkpoint.write_text(config.out / "run.toml", config.model_copy(update=GIVEN_ANEW).to_toml())
+    text = config.model_copy(update=GIVEN_ANEW).to_toml()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    checkpoint.write_text(config.out / "run.toml", f"{text}{DIGEST.decode()}{digest}\n")
 
 
 def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:

@@ -20,10 +20,10 @@ from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import both_sided_format
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
 from glassformer.corpora.read_options import ReadOptions
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.held_out import MAX_HELD_OUT, HeldOut
-from glassformer.manifest import read_json, sha256
+from glassformer.manifest import MANIFEST, read_json, sha256, verify
 from glassformer.presets import vocab_size_for
 from glassformer.tasks.base import AnyTask, CorpusExample, Log
 from glassformer.tasks.registry import find_model
@@ -85,6 +85,8 @@ def scan(config: TrainConfig, objective_type: type[AnyObjective], log: Log) -> C
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "corpus.json").exists():
         write_folder_atomically(folder, lambda temporary: write_corpus(config, objective_type, temporary, log))
+    else:
+        check_intact(folder)
     corpus = read_json(folder / "corpus.json")
     check_unchanged(config, corpus["files"])
     return CorpusInfo(
@@ -323,13 +325,31 @@ def changed_files(config: TrainConfig, recorded: Sequence[JsonObject]) -> list[P
     return changed
 
 
+def check_intact(folder: Path) -> None:
+    """Verify what `write_folder_atomically` wrote; a run of an earlier version has no manifest there.
+
+    Raises:
+        CheckpointError: a file is missing or damaged.
+    """
+    try:
+        if (folder / MANIFEST).exists():
+            verify(folder)
+    except CheckpointError as error:
+        message = str(error).split("\n")[0]
+        raise CheckpointError(f"{message}\n  Delete {folder}: training writes it again from the text.") from None
+
+
 def write_folder_atomically(folder: Path, write: Callable[[Path], None]) -> None:
-    """Create a folder atomically: after a crash it is either complete or absent."""
+    """Create a folder atomically, with a manifest of its files: after a crash it is either complete or absent."""
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         write(temporary)
+        files = {
+            path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in sorted(temporary.iterdir())
+        }
+        checkpoint.write_manifest(temporary, files)
         checkpoint.sync_folder(temporary)
         os.rename(temporary, folder)
     except OSError as error:
