@@ -2,9 +2,9 @@
 
 usage: python -m benchmarks.bitflips N
 
-N flips at random places, spread evenly over the files of a model folder, which is then loaded and translates; and N over
-those of a training that was stopped, which is then continued to its end. A flip is noticed (an error, or the message that
-a file is damaged), without effect (the same translations or weights), or silent.
+N flips at random places, spread evenly over the files of a model folder, which is then loaded and translates; and N
+over those of a training that was stopped, which is then continued. A flip is noticed (an error, or the message that a
+file is damaged), without effect (the same translations or weights), or silent.
 """
 
 import contextlib

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -248,3 +249,21 @@ def test_as_many_checkpoints_are_averaged_as_were_asked_for(corpus, tmp_path):
         *RARE,
     ]
     assert "the average of 3 checkpoints" in glassformer(*arguments).stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["data/corpus.json", "data/dev.jsonl", "data/train/src.u2", "data/train/tgt.ends", "run.toml"]
+)
+def test_a_damaged_file_of_the_run_is_an_error_when_it_is_continued(corpus, model, tmp_path, name):
+    out = tmp_path / "run"
+    shutil.copytree(model, out)
+    data = bytearray((out / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (out / name).write_bytes(data)
+    done = glassformer("train", corpus / "train.en", corpus / "train.fr", "--out", out, "--steps", 31, *SMALL, *RARE)
+    assert done.returncode in (1, 2)
+    assert f"{out / name}: damaged" in done.stderr
+    if name.startswith("data/train"):
+        shutil.rmtree(out / "data" / "train")
+        command = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, "--steps", 31, *SMALL, *RARE]
+        assert glassformer(*command).returncode == 0
