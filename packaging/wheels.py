@@ -17,14 +17,14 @@ from hatch_build import load_build  # noqa: E402
 
 
 def commit_time() -> str:
-    """Time of the commit in seconds since 1970, as SOURCE_DATE_EPOCH."""
+    """Time of the commit in seconds since 1970."""
     git = ["git", "log", "-1", "--format=%ct"]
     return subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main(folder: Path, platforms: list[str]) -> None:
     """Write a wheel for each platform, and the source distribution."""
-    environment = {"SOURCE_DATE_EPOCH": commit_time()} | os.environ
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH") or commit_time()}
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     for platform_tag in platforms:
         subprocess.run(

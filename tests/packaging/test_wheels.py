@@ -1,6 +1,6 @@
 """The wheels: what they contain, for which processor, that the same sources give the same bytes, and that one works.
 
-By default, two are built; with WHEELS=FOLDER, all that are in a folder are tested (`make wheels`).
+By default, three are built; with WHEELS=FOLDER, all that are in a folder are tested (`make wheels`).
 """
 
 import json
@@ -9,7 +9,9 @@ import re
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -37,8 +39,8 @@ def processor_of(library: bytes) -> tuple[str, int]:
     return "win32", struct.unpack_from("<H", library, header + 4)[0]
 
 
-def built(folder: Path, *platforms: str) -> Path:
-    command = [sys.executable, ROOT / "packaging" / "wheels.py", folder, *platforms]
+def built(folder: Path, *platforms: str, root: Path = ROOT) -> Path:
+    command = [sys.executable, root / "packaging" / "wheels.py", folder, *platforms]
     subprocess.run(command, check=True, capture_output=True, env={**ENVIRONMENT, "SOURCE_DATE_EPOCH": "1700000000"})
     return folder
 
@@ -47,7 +49,7 @@ def built(folder: Path, *platforms: str) -> Path:
 def folder(tmp_path_factory) -> Path:
     if "WHEELS" in os.environ:
         return ROOT / os.environ["WHEELS"]
-    return built(tmp_path_factory.mktemp("wheels"), "manylinux_2_17_x86_64", "musllinux_1_1_aarch64")
+    return built(tmp_path_factory.mktemp("wheels"), "manylinux_2_17_x86_64", "musllinux_1_1_aarch64", "win_amd64")
 
 
 @pytest.fixture(scope="module")
@@ -70,17 +72,52 @@ def test_each_wheel_has_the_kernels_of_its_platform(wheels):
             assert mine.encode() not in library
 
 
+def sections_of(library: bytes) -> dict[str, int]:
+    """Names and sizes of the sections of a PE file."""
+    (header,) = struct.unpack_from("<I", library, 0x3C)
+    n_sections, size_of_optional = struct.unpack_from("<H12xH", library, header + 6)
+    rows = (struct.unpack_from("<8sI28x", library, header + 24 + size_of_optional + 40 * i) for i in range(n_sections))
+    return {name.rstrip(b"\0").decode(): size for name, size in rows}
+
+
+def test_the_kernels_need_only_the_c_library_of_the_system(wheels):
+    for platform, path in wheels.items():
+        with zipfile.ZipFile(path) as archive:
+            (name,) = (name for name in archive.namelist() if "/libkernels." in name)
+            library = archive.read(name)
+        needed = set(re.findall(rb"\0((?:/usr/lib/)?[\w.-]+\.(?:so(?:\.\d+)?|dll|dylib))(?=\0)", library))
+        needed -= {b"libkernels.c.dll", b"libkernels.c.dylib"}
+        system = {
+            "manylinux": rb"(libc|libm|libpthread|libdl|ld-linux-x86-64)\.so\.\d",
+            "musllinux": rb"libc\.so",
+            "macosx": rb"/usr/lib/libSystem\.B\.dylib",
+            "win": rb"api-ms-win-crt-[\w-]+\.dll|KERNEL32\.dll|kernelbase\.dll",
+        }[platform.partition("_")[0]]
+        assert needed
+        assert all(re.fullmatch(system, file) for file in needed), (platform, needed)
+        if platform.startswith("win"):  # Windows copies it for each thread of the process
+            assert sections_of(library).get(".tls", 0) < 1000
+
+
 def test_each_wheel_has_webassembly_licences_and_a_bill_of_materials_and_nothing_that_should_not_be_there(wheels):
     for platform, path in wheels.items():
         assert path.stat().st_size < 3e6
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             (materials,) = (json.loads(archive.read(name)) for name in names if name.endswith(".cdx.json"))
+            digests = {name.rpartition("/")[2]: sha256(archive.read(name)).hexdigest() for name in names}
         assert sum(name.endswith(".wasm") for name in names) == 3
-        assert sum("/licenses/" in name for name in names) == 4
-        parts = {part["name"] for part in materials["components"]}
-        assert parts == {"compiler-rt", "wasi-libc"} | ({"mingw-w64"} if platform == "win_amd64" else set())
-        assert not [name for name in names if not name.startswith(("glassformer/", "glassformer-"))]
+        assert sum("/licenses/" in name for name in names) == 6
+        parts = {part["name"]: part for part in materials["components"]}
+        compiled = {name.rpartition("/")[2] for name in names if name.endswith(".wasm") or "/libkernels." in name}
+        linked = {"compiler-rt", "wasi-libc"} | ({"mingw-w64", "winpthreads"} if platform == "win_amd64" else set())
+        assert parts.keys() == {*compiled, *linked, "d3", "plot"}
+        assert all(parts[name]["hashes"][0]["content"] == digests[name] for name in compiled)
+        git = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, check=True, capture_output=True, text=True)
+        sources = {name.removeprefix("src/") for name in git.stdout.split()}
+        others = {name.rpartition("/")[2] for name in {*names} - sources if not name.startswith("glassformer-")}
+        assert others == compiled
+        assert sources <= {*names}
 
 
 def test_the_same_sources_give_the_same_bytes(folder, wheels, tmp_path):
@@ -90,6 +127,51 @@ def test_the_same_sources_give_the_same_bytes(folder, wheels, tmp_path):
     assert again.read_bytes() == wheels["musllinux_1_1_aarch64"].read_bytes()
     (source,) = tmp_path.glob("*.tar.gz")
     assert source.read_bytes() == (folder / source.name).read_bytes()
+
+
+@pytest.fixture
+def unpacked(folder, tmp_path) -> Path:
+    """Folder with the files of the source distribution."""
+    (path,) = folder.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    return tmp_path / "source" / path.name.removesuffix(".tar.gz")
+
+
+def test_the_source_distribution_gives_the_same_wheel(wheels, unpacked, tmp_path):
+    if "WHEELS" in os.environ:
+        pytest.skip("compares wheels that the test has built")
+    (again,) = built(tmp_path, "musllinux_1_1_aarch64", root=unpacked).glob("*.whl")
+    assert again.read_bytes() == wheels["musllinux_1_1_aarch64"].read_bytes()
+
+
+HIDE_ZIGLANG = """
+import sys
+from importlib.machinery import PathFinder
+
+class WithoutZiglang:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name == "ziglang" else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutZiglang
+"""
+
+
+@pytest.mark.parametrize("compiler", [True, False])
+def test_a_wheel_from_the_source_distribution_has_webassembly_and_what_the_compiler_of_the_machine_makes(
+    unpacked, tmp_path, compiler
+):
+    (tmp_path / "sitecustomize.py").write_text(HIDE_ZIGLANG)
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(tmp_path)} | ({} if compiler else {"PATH": "/nonexistent"})
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=unpacked, check=True, capture_output=True, env=environment)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert sum(name.endswith(".wasm") for name in names) == 3
+    assert sum("/libkernels." in name for name in names) == compiler
+    assert wheel.stem.endswith("-none-any") == (not compiler)
 
 
 def test_descriptions_are_valid(folder):

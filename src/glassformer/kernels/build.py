@@ -163,19 +163,23 @@ def build_for(platform_tag: str, folder: Path = FOLDER) -> Path:
 
 
 def build_web(folder: Path = FOLDER) -> list[Path]:
-    """Compile the modules of WebAssembly with the package `ziglang`. Empty: it is not installed, or it fails."""
+    """Compile the modules of WebAssembly with the package `ziglang`. Without it: the modules that are already there, as
+    in the source distribution. Empty: these are missing or of other sources, or the compiler fails.
+    """
+    modules = [folder / web_file(name) for name in WEB]
     if importlib.util.find_spec("ziglang") is None:
-        return []
+        is_current = all(path.exists() and source_hash().encode() in path.read_bytes() for path in modules)
+        return modules if is_current else []
     sources = [str(FOLDER / name) for name in ("web.c", "program.c")]
-    for name, flags in WEB.items():
+    for path, flags in zip(modules, WEB.values(), strict=True):
         command = [sys.executable, "-m", "ziglang", "cc", *WEB_FLAGS.split(), *flags.split()]
-        command += [f'-DSOURCE_HASH="{source_hash()}"', "-o", str(folder / web_file(name)), *sources]
+        command += [f'-DSOURCE_HASH="{source_hash()}"', "-o", str(path), *sources]
         try:
             subprocess.run(command, check=True, capture_output=True, text=True)
         except subprocess.CalledProcessError as error:
             print(f"{shlex.join(command[:3])}: {error.stderr.strip()[-2000:]}", file=sys.stderr)
             return []
-    return [folder / web_file(name) for name in WEB]
+    return modules
 
 
 if __name__ == "__main__":

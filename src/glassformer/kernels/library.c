@@ -9,7 +9,11 @@ instruction set, the fastest first, X(name, condition under which the processor 
 #include <sys/auxv.h>
 #endif
 
+#if defined(_WIN32)
+#define PUBLIC __declspec(dllexport)
+#else
 #define PUBLIC __attribute__((visibility("default")))
+#endif
 #define MAYBE_UNUSED __attribute__((unused))
 
 #if defined(__x86_64__)

@@ -10,7 +10,9 @@ sum is computed by one thread, in the order of k, in blocks that depend only on 
 The parameter `is_bf16` of the functions is a constant: the type of the factors. */
 #ifndef TRAINING_PRODUCT_H
 #define TRAINING_PRODUCT_H
-#if defined(__AVX512BF16__)
+#if defined(_WIN32) /* kernels of training have one thread (parallel.c), and each thread of the process would copy blocks_of_thread */
+#define PRODUCT_TYPES 0
+#elif defined(__AVX512BF16__)
 #define PRODUCT_TYPES 3 /* float: 1, bf16: 2 */
 #elif defined(__AVX512F__)
 #define PRODUCT_TYPES 1
