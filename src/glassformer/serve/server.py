@@ -12,6 +12,7 @@ import uvicorn
 from glassformer.errors import ConfigError, UserError
 from glassformer.serve.app import build_app
 from glassformer.serve.limits import SEND_BUFFER_BYTES, STOP_S
+from glassformer.serve.notify import keep_alive, notify
 from glassformer.serve.protocol import LimitedProtocol
 from glassformer.serve.service import Service
 from glassformer.serve.settings import Settings
@@ -70,6 +71,7 @@ async def run(settings: Settings, listener: socket.socket) -> None:
     starting = asyncio.ensure_future(service.start())
     await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():
+        notify("STOPPING=1")
         starting.cancel()
         with suppress(asyncio.CancelledError, UserError):
             await starting
@@ -87,7 +89,11 @@ async def run(settings: Settings, listener: socket.socket) -> None:
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     reloading = asyncio.ensure_future(reload())
     serving = asyncio.ensure_future(server._serve([listener]))  # `serve` would handle the signals
+    notify("READY=1")
+    watchdog = asyncio.ensure_future(keep_alive(lambda: service.supervisor.answers))
     await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
+    notify("STOPPING=1")
+    watchdog.cancel()
     server.should_exit = True
     await serving
     reloading.cancel()

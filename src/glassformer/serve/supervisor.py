@@ -209,6 +209,11 @@ class Supervisor:
         return self.current.loaded.models if self.current else []
 
     @property
+    def answers(self) -> bool:
+        """Whether the current process has sent a message in time; not while it is being replaced after a crash."""
+        return self.current is not None and time.monotonic() <= self.current.answers_until
+
+    @property
     def failures(self) -> Failures:
         """What the current process could not load."""
         return self.current.loaded.failures if self.current else Failures()
