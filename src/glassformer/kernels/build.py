@@ -79,10 +79,12 @@ def source_hash() -> str:
 
 
 def compilers() -> list[list[str]]:
-    """Commands of C compilers on this machine: that of $CC, those of the system, and that of the package `ziglang`."""
+    """Commands of C compilers on this machine: that of $CC, those of the system, and that of the package `ziglang`.
+    Without -mcpu, the last would use all instructions of this processor in the basic instruction set `plain`.
+    """
     found = [shlex.split(os.environ["CC"])] if os.environ.get("CC") else []
     found += [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
-    return [*found, [sys.executable, "-m", "ziglang", "cc"]]
+    return [*found, [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]]
 
 
 def compile_library(
