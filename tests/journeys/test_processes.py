@@ -76,7 +76,7 @@ def tensors(folder: Path, name: str = "model.safetensors") -> dict[str, torch.Te
     }
 
 
-@pytest.fixture(scope="module", params=[[], MORE], ids=["plain", "more"])
+@pytest.fixture(scope="module")
 def alone(request, corpus, tmp_path_factory) -> tuple[Path, list]:
     """A run of one process, and its options."""
     out = tmp_path_factory.mktemp("alone") / "run"
@@ -85,7 +85,12 @@ def alone(request, corpus, tmp_path_factory) -> tuple[Path, list]:
     return out, request.param
 
 
-@pytest.mark.parametrize("options", [["--devices", 2], ["--devices", 4], ["--devices", 2, "--shard"]], ids=str)
+@pytest.mark.parametrize(
+    ("alone", "options"),
+    [([], ["--devices", 2]), (MORE, ["--devices", 4]), (MORE, ["--devices", 2, "--shard"])],
+    indirect=["alone"],
+    ids=str,
+)
 def test_several_processes_have_the_curve_the_weights_and_the_files_of_one(corpus, tmp_path, alone, options):
     """Batches have 2 to 7 rows, so that some of four processes have none."""
     out = tmp_path / "run"
@@ -139,7 +144,7 @@ def test_several_processes_with_graphs_have_the_curve_and_the_weights_of_one(cor
         torch.testing.assert_close(tensors(out), tensors(runs[0]), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("more", [[], MORE, [*MORE, "--shard"]], ids=str)
+@pytest.mark.parametrize("more", [MORE, [*MORE, "--shard"]], ids=str)
 def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path, more):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     options = {"dropout": 0.1, "devices": 2}
