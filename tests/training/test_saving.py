@@ -103,6 +103,7 @@ def test_a_training_goes_on_with_a_full_disk_and_says_so(trainer, unwritable, ca
     assert "The training goes on" in warning
     trainer.progress.step = 1
     trainer.save()
+    trainer.checkpoints.job.wait()
     unwritable.clear()
     trainer.progress.step = 2
     trainer.save()
