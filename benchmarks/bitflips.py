@@ -64,7 +64,7 @@ def flip(path, rng):
 
 def test(original, use, n, rng):
     """Flip N bits, each in a copy of the folder that is then used."""
-    expected, found = use(copied(original)), Counter()
+    expected, found, unused = use(copied(original)), Counter(), set()
     names = sorted(path.relative_to(original) for path in original.rglob("*") if path.is_file() and path.stat().st_size)
     for i in range(n):
         name, copy = names[i % len(names)], copied(original)
@@ -72,9 +72,12 @@ def test(original, use, n, rng):
         result = use(copy)
         outcome = "noticed" if result is None else "without effect" if result == expected else "silent"
         found[outcome] += 1
+        if outcome == "without effect":
+            unused.add(str(name))
         if outcome == "silent":
             print(f"  silent: bit {bit} of {name}", flush=True)
-    return {"flips": n, "files": len(names), **{kind: found[kind] for kind in ("noticed", "without effect", "silent")}}
+    outcomes = {outcome: found[outcome] for outcome in ("noticed", "without effect", "silent")}
+    return {"flips": n, "files": len(names), **outcomes, "files without effect": sorted(unused)}
 
 
 def copied(folder):
@@ -95,12 +98,9 @@ def main(n):
         model.mkdir()
         for path in (folder / "run").iterdir():
             if path.is_file() and path.name not in ("run.toml", "env.json", "metrics.jsonl", "train.log"):
-                shutil.copy(path, model)
+                path.rename(model / path.name)  # the training is then as it was before its end
         rows = {"a model folder": test(model, use_model, n, rng)}
         print(rows, flush=True)
-        for path in (folder / "run").iterdir():  # as it was before its end
-            if path.is_file() and path.name not in ("run.toml", "env.json", "metrics.jsonl", "train.log"):
-                path.unlink()
         shutil.rmtree(folder / "run" / "checkpoints" / "step-12")
         resume = [*train, "--steps", "12", "--out"]
         rows["a training that was stopped"] = test(folder / "run", lambda copy: continue_training(resume, copy), n, rng)

@@ -26,27 +26,13 @@ PLATFORMS = ("manylinux_2_17_aarch64", "manylinux2014_aarch64", "manylinux_2_27_
 
 def install(folder: Path, wheel: Path) -> list:
     """Install Python and the wheel. Returns the command that starts Python."""
-    subprocess.run(
-        ["apt-get", "download", *(f"{name}:arm64" for name in PACKAGES)],
-        cwd=folder,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    download = ["apt-get", "download", *(f"{name}:arm64" for name in PACKAGES)]
+    subprocess.run(download, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     root, site = folder / "root", folder / "site"
     for package in folder.glob("*.deb"):
         subprocess.run(["dpkg", "-x", package, root], check=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--target",
-        site,
-        "--only-binary=:all:",
-        "--python-version",
-        "3.11",
-    ]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--target", site, "--only-binary=:all:"]
+    pip += ["--python-version", "3.11"]
     platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
     subprocess.run([*pip, *platforms, wheel], check=True, stderr=subprocess.DEVNULL)
     environment = {"PYTHONPATH": site, "PYTHONHOME": root / "usr"}

@@ -92,7 +92,15 @@ def bulk(record: dict) -> list[Row]:
 
 def bitflips(record: dict) -> list[Row]:
     return [
-        [what, row["files"], row["flips"], row["noticed"], row["without effect"], row["silent"]]
+        [
+            what,
+            row["files"],
+            row["flips"],
+            row["noticed"],
+            row["without effect"],
+            row["silent"],
+            ", ".join(row.get("files without effect", ())),
+        ]
         for what, row in record["rows"].items()
     ]
 
@@ -261,7 +269,8 @@ CONTROL = {
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
     "bitflips": Table(
-        ("folder", "files", "bits flipped", "noticed", "without effect", "silent"), {"bitflips": bitflips}
+        ("folder", "files", "bits flipped", "noticed", "without effect", "silent", "files of those without effect"),
+        {"bitflips": bitflips},
     ),
     "emulated_arm": Table(
         ("instruction set of ARM", "precision", "lines", "equal to this processor's"), {"emulated_arm": emulated_arm}

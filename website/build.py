@@ -145,8 +145,10 @@ def main(folder: Path, model: Path | None = None) -> None:
     """Write the pages and build the site.
 
     Raises:
-        SystemExit: the builder has a warning, for example a link that leads nowhere.
+        SystemExit: the folder is no site; or the builder has a warning, for example a link that leads nowhere.
     """
+    if folder.exists() and not (folder / "zensical.toml").exists():
+        sys.exit(f"{folder}: exists, and is no site that this script has written.\n  Name another folder.")
     shutil.rmtree(folder, ignore_errors=True)
     pages = folder / "pages"
     pages.mkdir(parents=True)

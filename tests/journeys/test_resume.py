@@ -215,7 +215,7 @@ def test_a_training_ends_with_a_full_disk_and_keeps_the_last_checkpoint(corpus, 
     with subprocess.Popen(arguments, env=ENVIRONMENT, stderr=subprocess.PIPE, encoding="utf-8") as process:
         for line in process.stderr:
             lines.append(line)
-            if line.startswith("The training has ended. It tries to save it every 10 s"):
+            if line.startswith("The training is complete, but not saved."):
                 process.send_signal(signal.SIGINT)
     assert process.returncode == 1
     assert any("disk is full" in line for line in lines)

@@ -72,16 +72,16 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def spoiled(config, monkeypatch):
-    """Trains in a folder; after each step a function of the step spoils the training."""
+def corrupted(config, monkeypatch):
+    """Trains in a folder; after each step a function of the step corrupts the training."""
     update = TrainingStep.update
 
-    def run(out: Path, spoil, **options):
-        def spoiled_update(self):
-            spoil(self)
+    def run(out: Path, corrupt, **options):
+        def corrupted_update(self):
+            corrupt(self)
             update(self)
 
-        monkeypatch.setattr(TrainingStep, "update", spoiled_update)
+        monkeypatch.setattr(TrainingStep, "update", corrupted_update)
         train(config.model_copy(update={"out": out, **options}), quiet=True)
 
     return run
@@ -96,67 +96,69 @@ def log(out: Path) -> str:
 
 
 def bad_loss(*steps):
-    """Spoils the loss of steps, counted from 0."""
+    """Corrupts the loss of steps, counted from 0."""
 
-    def spoil(step):
+    def corrupt(step):
         if step.n_steps in steps:
             step.loss *= float("nan")
 
-    return spoil
+    return corrupt
 
 
 def bad_weights(at: int, done: list):
     """Makes the weights of a step large, once."""
 
-    def spoil(step):
+    def corrupt(step):
         if step.n_steps == at and not done:
             done.append(at)
             with torch.no_grad():
                 for parameter in step.parameters.values():
                     parameter += 30 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(3))
 
-    return spoil
+    return corrupt
 
 
-def killing(spoil, at: int):
+def killing(corrupt, at: int):
     """Ends the training in a step, once."""
     killed = []
 
-    def spoil_or_kill(step):
+    def corrupt_or_kill(step):
         if step.n_steps == at and not killed:
             killed.append(at)
             raise Killed
-        spoil(step)
+        corrupt(step)
 
-    return spoil_or_kill
+    return corrupt_or_kill
 
 
-def test_skipped_updates_are_counted_and_said(spoiled, tmp_path):
-    spoiled(tmp_path, bad_loss(12, 14, 40), steps=50)
+def test_skipped_updates_are_counted_and_reported(corrupted, tmp_path):
+    """Also one that no record has: records end at multiples of 10."""
+    corrupted(tmp_path, bad_loss(12, 14, 40, 52), steps=53)
     skipped = {row["step"]: row["skipped"] for row in rows(tmp_path) if "skipped" in row}
     assert skipped == {20: 2, 50: 1}
     assert "warning: 2 updates were skipped so far" in log(tmp_path)
-    assert json.loads((tmp_path / "training.json").read_text())["skipped"] == 3
+    assert json.loads((tmp_path / "training.json").read_text())["skipped"] == 4
+    assert "Trained 53 steps, of which 4 were skipped, in" in log(tmp_path)
     assert all(row["loss"] < 10 for row in rows(tmp_path) if "loss" in row)
 
 
-def test_a_killed_run_with_skipped_updates_ends_with_the_same_weights(spoiled, tmp_path):
+def test_a_killed_run_with_skipped_updates_ends_with_the_same_weights(corrupted, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    spoil = bad_loss(12, 17, 40)
-    spoiled(whole, spoil, steps=50, save_every=7)
+    corrupt = bad_loss(12, 17, 40)
+    corrupted(whole, corrupt, steps=50, save_every=7)
     with pytest.raises(Killed):
-        spoiled(broken, killing(spoil, 18), steps=50, save_every=7)
-    spoiled(broken, spoil, steps=50, save_every=7)
+        corrupted(broken, killing(corrupt, 18), steps=50, save_every=7)
+    corrupted(broken, corrupt, steps=50, save_every=7)
     assert (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
     strip = ("tokens_per_s", "elapsed_s")
     kept = [[{k: v for k, v in row.items() if k not in strip} for row in rows(out)] for out in (whole, broken)]
     assert kept[0] == kept[1]
 
 
-def test_a_training_that_explodes_goes_on_from_its_best_weights_with_half_the_rate(spoiled, tmp_path):
+def test_a_training_that_explodes_goes_on_from_its_best_weights_with_half_the_rate(corrupted, tmp_path):
     """The same with a run that is killed between the explosion and the return."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    spoiled(whole, bad_weights(130, []), save_every=11, validate_every=100)
+    corrupted(whole, bad_weights(130, []), save_every=11, validate_every=100)
     assert "warning: step 181: the training diverged: the loss has risen" in log(whole)
     assert "goes on from the best weights, of step 100, with half the learning rate (1 of at most 3" in log(whole)
     rates = {row["step"]: row["lr"] for row in rows(whole) if "lr" in row}
@@ -166,27 +168,27 @@ def test_a_training_that_explodes_goes_on_from_its_best_weights_with_half_the_ra
     assert json.loads((whole / "training.json").read_text())["returns"] == 1
     done = []
     with pytest.raises(Killed):
-        spoiled(broken, killing(bad_weights(130, done), 178), save_every=11, validate_every=100)
-    spoiled(broken, bad_weights(130, done), save_every=11, validate_every=100)
+        corrupted(broken, killing(bad_weights(130, done), 178), save_every=11, validate_every=100)
+    corrupted(broken, bad_weights(130, done), save_every=11, validate_every=100)
     assert (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
 
 
-def test_a_dev_loss_that_is_not_finite_returns_to_the_best_weights(spoiled, tmp_path):
-    def spoil(step):
+def test_a_dev_loss_that_is_not_finite_returns_to_the_best_weights(corrupted, tmp_path):
+    def corrupt(step):
         if step.n_steps == 49:
             with torch.no_grad():
                 step.model.embedding.weight *= float("inf")
 
-    spoiled(tmp_path, spoil, steps=80)
+    corrupted(tmp_path, corrupt, steps=80)
     assert "warning: step 50: the training diverged" in log(tmp_path)
     assert "the best weights, of step 25, with half the learning rate" in log(tmp_path)
     weights = read_tensors(tmp_path / "model.safetensors")
     assert all(weight.isfinite().all() for weight in weights.values())
 
 
-def test_a_training_that_diverges_again_and_again_ends_with_the_evidence(spoiled, tmp_path):
+def test_a_training_that_diverges_again_and_again_ends_with_the_evidence(corrupted, tmp_path):
     with pytest.raises(UserError, match=r"step \d+: the training diverged: .*\n.*best.step-50\.\n.*lower --lr than"):
-        spoiled(tmp_path, bad_loss(*range(30, STEPS)))
+        corrupted(tmp_path, bad_loss(*range(30, STEPS)))
     assert log(tmp_path).count("with half the learning rate") == MAX_RETURNS
     evidence = json.loads((tmp_path / "divergence.json").read_text())
     assert evidence["returns"] == MAX_RETURNS
@@ -195,6 +197,6 @@ def test_a_training_that_diverges_again_and_again_ends_with_the_evidence(spoiled
     assert all(0 < value < 100 for value in evidence["largest_weights"].values())
 
 
-def test_a_training_of_no_finite_update_is_an_error(spoiled, tmp_path):
+def test_a_training_of_no_finite_update_is_an_error(corrupted, tmp_path):
     with pytest.raises(UserError, match="not finite in any update"):
-        spoiled(tmp_path, bad_loss(*range(5)), steps=5)
+        corrupted(tmp_path, bad_loss(*range(5)), steps=5)

@@ -67,7 +67,7 @@ def test_no_page_loads_anything_from_another_server(site):
         assert [source for source in Links(path).sources if urlsplit(source).netloc] == []
 
 
-def test_every_command_and_option_has_its_place(site):
+def test_every_command_has_a_page_with_all_options(site):
     from glassformer.cli import SUMMARIES
 
     for commands in SUMMARIES.values():

@@ -88,7 +88,7 @@ def write_best(
         "precision": config.precision,
         "machine": environment(config, trainer.processes),
     }
-    training |= {name: n for name, n in (("skipped", progress.n_skipped), ("returns", progress.n_returns)) if n}
+    training |= {name: n for name, n in (("skipped", trainer.n_skipped), ("returns", progress.n_returns)) if n}
     if trainer.data.label_counts:
         training["labels"] = trainer.data.label_counts
     if isinstance(trainer.objective, TranslationObjective):
@@ -104,8 +104,9 @@ def write_best(
     )
     if selection != main_metric:
         summary += f" (chosen by the loss: {trainer.validator.state.n_decoded} decoded examples are too few)"
+    skipped = f", of which {trainer.n_skipped:,} were skipped," if trainer.n_skipped else ""
     reporter.log(
-        f"Trained {progress.step:,} steps in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"
+        f"Trained {progress.step:,} steps{skipped} in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"
         f"Saved {name} to {config.out}. Try: {usage_example(task, config.out)}"
     )
     return training

@@ -19,6 +19,7 @@ from glassformer.training import launch, translators
 from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes, products_by
 from glassformer.training.building import build
 from glassformer.training.distributed import Processes, joined
+from glassformer.training.divergence import EVIDENCE
 from glassformer.training.encoding import PreparedData, encode
 from glassformer.training.environment import configure_torch, environment, warn_about_environment
 from glassformer.training.final import finish
@@ -44,7 +45,7 @@ from glassformer.version import __version__
 
 EARLY_FILES = (
     "data", "teacher", "synthetic", "update", "train.log", "metrics.jsonl", "tensorboard", "env.json", "best",
-    "checkpoints", "divergence.json",
+    "checkpoints", EVIDENCE,
 )  # fmt: skip
 """Files of a run folder that may exist before run.toml is written."""
 
@@ -85,8 +86,10 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             # First, to report a folder of another version.
             report = SilentReporter().log if processes.rank else None
             step_folder = checkpoint.newest(config.out / "checkpoints", report)
-            if processes.rank == 0 and step_folder is None:
-                discard_unstarted(config)
+            if processes.rank == 0:
+                (config.out / EVIDENCE).unlink(missing_ok=True)  # of an earlier start
+                if step_folder is None:
+                    discard_unstarted(config)
         stored = stored_options(config)
         config = merge_options(stored, config) if stored else config
         check_same_inputs(config, step_folder, processes)

@@ -1,7 +1,6 @@
 """Training loop. An interrupted and resumed run has the same result as an uninterrupted one."""
 
 import gc
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -234,7 +233,8 @@ class Trainer:
                 return
             if i == 0:
                 self.step.log(
-                    f"The training has ended. It tries to save it every {RETRY_S:.0f} s, at most {N_RETRIES} times."
+                    "The training is complete, but not saved. Free disk space: it is tried again every"
+                    f" {RETRY_S:.0f} s, at most {N_RETRIES} times."
                 )
             signum = self.processes.lead(lambda: {"signum": stop.wait(RETRY_S)})["signum"]
             if signum:
@@ -352,7 +352,7 @@ class Trainer:
                 self.checkpoint_and_stop(signum)
         if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
             self.validate_and_save(stop)
-        if self.progress.n_skipped + self.log.n_skipped.item() == self.progress.step:
+        if self.n_skipped == self.progress.step:
             self.end_diverged("the loss or its gradient was not finite in any update")
         if self.progress.divergence:
             self.step.log(f"warning: the training diverged at its end: {self.progress.divergence}.")
@@ -564,6 +564,11 @@ class Trainer:
 
     # Divergence
 
+    @property
+    def n_skipped(self) -> int:
+        """Updates so far that were skipped because their loss or gradient was not finite."""
+        return self.progress.n_skipped + int(self.log.n_skipped.item())
+
     def watch(self, loss: float | None, n_skipped: int) -> None:
         """Recognize by the loss and the number of skipped updates of a record that the training diverges."""
         before = self.progress.n_skipped
@@ -619,19 +624,19 @@ class Trainer:
             "step": progress.step,
             "reason": reason,
             "returns": progress.n_returns,
-            "skipped": progress.n_skipped + int(self.log.n_skipped.item()),
+            "skipped": self.n_skipped,
             "losses": progress.losses,
             "largest_weights": largest(weights),
             "largest_gradients": largest(gradients),
         }
-        best = f"best{os.sep}step-{progress.best_step}" if progress.best_score is not None else ""
+        best = self.config.out / "best" / f"step-{progress.best_step}"
 
         def end() -> JsonObject:
             checkpoint.write_text(self.config.out / EVIDENCE, checkpoint.to_json(evidence))
             raise UserError(
                 f"step {progress.step}: the training diverged: {reason}.\n"
                 f"  The largest weights and gradients are in {self.config.out / EVIDENCE}."
-                + (f" The best weights are a model folder: {self.config.out / best}." if best else "")
+                + ("" if progress.best_score is None else f" The best weights are a model folder: {best}.")
                 + f"\n  Train again, into another folder, with a lower --lr than {self.config.lr:g} or with"
                 " --precision fp32."
             )
