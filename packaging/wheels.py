@@ -34,4 +34,6 @@ def main(folder: Path, platforms: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     main(Path(sys.argv[1]).resolve(), sys.argv[2:] or list(load_build(ROOT).TARGETS))

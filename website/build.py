@@ -175,6 +175,8 @@ def main(folder: Path, model: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     folders = [Path(argument) for argument in sys.argv[1:]]
     sys.argv.append("--help-all")  # the help then has all options
     main(*folders)
