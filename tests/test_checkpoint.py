@@ -287,6 +287,16 @@ def test_after_a_kill_between_any_two_system_calls_the_newest_is_complete(tmp_pa
         again()
 
 
+def test_the_folders_that_a_save_makes_are_flushed_with_the_saved_one(tmp_path, monkeypatch):
+    flushed = []
+    flush = checkpoint.sync_folder
+    monkeypatch.setattr(checkpoint, "sync_folder", lambda folder: (flushed.append(folder), flush(folder)))
+    save_folder(tmp_path / "run" / "checkpoints" / "step-1", contents())
+    # benchmarks/powerloss.py: without these, a power failure can take the whole run away.
+    assert flushed[:2] == [tmp_path, tmp_path / "run"]
+    assert flushed[-1] == tmp_path / "run" / "checkpoints"
+
+
 def test_a_save_after_a_kill_succeeds(tmp_path, monkeypatch):
     target = tmp_path / "step-2"
     for _ in at_every_call(monkeypatch, lambda: save_folder(target, contents(2.0)), Killed):

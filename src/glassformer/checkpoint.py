@@ -59,7 +59,7 @@ def replace_folder(target: Path) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     replaced = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         yield temporary
@@ -200,6 +200,19 @@ def replace_file(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise write_error(path, error) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, unless they exist, so that they survive a power failure.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if not folder.is_dir():
+        if folder.parent != folder:
+            make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -121,6 +121,21 @@ def test_a_run_that_ends_at_any_change_of_the_disk_goes_on_to_the_same_bytes(cor
 CHANGES = [(run_module, "replace_file"), (Records, "add"), (run_module.os, "replace"), (run_module.shutil, "rmtree")]
 
 
+def test_a_file_is_flushed_with_its_name_before_its_chunks_are_removed(corpus, monkeypatch):
+    calls = []
+    for name in ("sync_folder", "make_folder"):
+        original = getattr(run_module, name)
+        monkeypatch.setattr(
+            run_module, name, lambda folder, do=original, n=name: (calls.append((n, folder)), do(folder))
+        )
+    remove = run_module.Run.remove_chunks
+    monkeypatch.setattr(
+        run_module.Run, "remove_chunks", lambda run, source: (calls.append("removed"), remove(run, source))
+    )
+    start(corpus, names=["one.txt"])
+    assert calls[-2:] == [("sync_folder", corpus / "out"), "removed"]
+
+
 def test_a_record_that_a_kill_cut_off_is_dropped_and_a_damaged_one_is_an_error(corpus):
     with pytest.raises(UserError):
         start(corpus, compute=fail_after(3))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from glassformer.bulk.run import WORK, folder_of
-from glassformer.checkpoint import to_json, write_error, write_text
+from glassformer.checkpoint import make_folder, to_json, write_error, write_text
 from glassformer.errors import ConfigError
 from glassformer.lock import locked
 from glassformer.manifest import read_json, sha256
@@ -29,7 +29,7 @@ def output_folder(out: Path, shard: tuple[int, int], identity: Mapping[str, obje
     """
     own = out / WORK / folder_of(shard)
     try:
-        own.mkdir(parents=True, exist_ok=True)
+        make_folder(own)
     except OSError as error:
         raise write_error(own, error) from None
     with locked(own, "working"):

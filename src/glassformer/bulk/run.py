@@ -12,7 +12,7 @@ from pathlib import Path
 
 from glassformer.bulk.chunks import CHUNK_ITEMS, Chunk, Item, Outputs, Workers
 from glassformer.bulk.records import ChunkRecord, FileRecord, Records
-from glassformer.checkpoint import replace_file, write_error
+from glassformer.checkpoint import make_folder, replace_file, sync_folder, write_error
 from glassformer.corpora.lines import chunks
 from glassformer.errors import UserError
 from glassformer.manifest import sha256
@@ -229,7 +229,7 @@ class Run:
             data = gzip.compress(data, 6, mtime=0)
         path = self.path_of(chunk.file, chunk.index)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         except OSError as error:
             raise write_error(path.parent, error) from None
         replace_file(path, data)
@@ -263,7 +263,7 @@ class Run:
             return
         temporary = self.path_of(source.name, 0).with_name(f"joined.{os.getpid()}")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             with open(temporary, "wb") as out:
                 for index in range(len(file.digests)):
                     out.write(self.path_of(source.name, index).read_bytes())
@@ -272,6 +272,7 @@ class Run:
             # The record comes first: the file is known as this run's as soon as it is there.
             self.records.add(FileRecord(source.name, file.n, file.digest, sha256(temporary)))
             os.replace(temporary, target)
+            sync_folder(target.parent)  # before its chunks are removed
         except OSError as error:
             self.records.read()
             if not (isinstance(error, FileNotFoundError) and self.is_joined(file)):

@@ -208,7 +208,7 @@ def make_run_folder(out: Path) -> None:
         if (out / name).exists() and not (out / name).is_file():
             raise ConfigError(f"{out / name}: not a regular file.\n  Delete it, or choose another --out.")
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        checkpoint.make_folder(out)
         (out / ".lock").touch()
     except OSError as error:
         raise checkpoint.write_error(out, error) from None
