@@ -116,13 +116,80 @@ def test_run_writes_the_outputs_of_files(model, tmp_path):
     assert (tmp_path / "out/x.en").read_bytes() == alone.stdout
 
 
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """Documents of several formats, one in a folder, and one that cannot be read."""
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "inside").mkdir()
+    (folder / "a.md").write_text("# The cat\n\nThe dog saw **the cat**.\n")
+    (folder / "inside/b.html").write_text("<p>The bird saw the fish.</p><p>The cat.</p>")
+    (folder / "c.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nThe cat\n")
+    (folder / "bad.po").write_text('msgid "The cat"\nmsgstr "')
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".bulk" not in path.parts}
+
+
+def test_documents_go_on_where_they_were_and_are_the_same_by_any_number_of_processes(model, documents, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    done = glassformer("translate", model, documents, "--out", whole, *DECODING)
+    assert done.returncode == 1
+    assert done.stderr.count(" texts translated") == 3
+    assert done.stderr.endswith(f"1 of 4 files not translated: {documents / 'bad.po'}\n")
+    expected = contents(whole)
+    assert sorted(expected) == ["a.md", "b.html", "c.srt"]
+    again = glassformer("translate", model, documents, "--out", whole, *DECODING)
+    assert "3 files done before" in again.stderr
+    assert contents(whole) == expected
+    refused(
+        glassformer("translate", model, documents / "a.md", "--out", whole, "--beam", 2), 2, "beam", "another --out"
+    )
+    (whole / "a.md").write_text("corrected")
+    other = glassformer("translate", model, documents / "a.md", "--out", whole, *DECODING)
+    assert "a.md: was changed since it was written, and is not overwritten" in other.stderr
+    assert (whole / "a.md").read_text() == "corrected"
+    for share in (1, 2):
+        done = glassformer("translate", model, documents, "--out", out, "--shard", f"{share}/2", *DECODING)
+    assert contents(out) == expected
+    out = tmp_path / "processes"
+    good = [documents / "a.md", documents / "inside", documents / "c.srt"]
+    done = glassformer("translate", model, *good, "--out", out, "--workers", 2, "--json", *DECODING)
+    assert done.returncode == 0, done.stderr
+    assert {json.loads(line)["translated"] for line in done.stdout.splitlines()} == {1, 2}
+    assert contents(out) == expected
+    assert not (out / ".bulk").exists()  # nothing to go on with
+
+
+def test_a_document_that_was_written_before_a_kill_is_done(model, documents, tmp_path):
+    out = tmp_path / "out"
+    many = tmp_path / "many"
+    many.mkdir()
+    for i in range(40):
+        (many / f"{i:02}.md").write_text(f"The cat saw {i} dogs.\n")
+    command = [sys.executable, "-m", "glassformer", "translate", model, many, "--out", out, *DECODING]
+    process = subprocess.Popen(list(map(str, command)), env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    while len(contents(out)) < 3:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*.md")}
+    assert len(before) < 40
+    done = glassformer("translate", model, many, "--out", out, *DECODING)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(before)} files done before" in done.stderr
+    assert len(contents(out)) == 40
+    assert all(path.stat().st_mtime_ns == time_ns for path, time_ns in before.items())
+
+
 @pytest.mark.parametrize(
     ("arguments", "what", "remedy"),
     [
         (["translate", "{x}.gz", "{x}.md", "--out", "o"], "lines of text, and a document", "--lines"),
         (["translate", "{x}.gz"], "where to?", "--out FOLDER"),
         (["translate", "{x}.gz", "--only", "all", "--out", "o"], "--only: without effect on lines", "Leave it out"),
-        (["translate", "{x}.md", "--workers", "2", "--out", "o"], "not for documents", "--lines"),
         (["translate", "--shard", "1/2"], "--shard: for files, and none is named", "FILE … --out"),
         (["translate", "{x}.gz", "--shard", "3/2", "--out", "o"], "--shard 3/2: expected I/N", "1/8"),
         (["translate", "none.gz", "--out", "o"], "none.gz: no such file", "Check the path"),

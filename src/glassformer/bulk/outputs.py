@@ -101,8 +101,8 @@ class Processor:
                 middle = len(items) // 2
                 return self.halved(items[:middle], errors) + self.halved(items[middle:], errors)
             errors.append(error)
-            why = str(error).partition("\n")[0] or type(error).__name__
-            return [Known(self.failed(items[0], why), why)]
+            why = str(error) or type(error).__name__
+            return [Known(self.failed(items[0], why.partition("\n")[0]), why)]
         return [Known(text, None, tuple(warned.get(i, ()))) for i, text in enumerate(texts)]
 
 

@@ -35,7 +35,8 @@ class ChunkRecord:
     @classmethod
     def of(cls, chunk: Chunk, output: str, outputs: Outputs) -> "ChunkRecord":
         """The record of a chunk."""
-        failed, warned = ([(chunk.number(i), what) for i, what in found] for found in (outputs.failed, outputs.warned))
+        failed = [(chunk.number(i), why.partition("\n")[0]) for i, why in outputs.failed]
+        warned = [(chunk.number(i), what) for i, what in outputs.warned]
         return cls(chunk.file, chunk.index, len(chunk.items), chunk.digest, output, failed, warned)
 
 

@@ -140,8 +140,12 @@ class Run:
             try:
                 yield from self.chunks_of(source)
             except UserError as error:
-                self.summary.failed[source.path] = str(error)
-                self.log(f"error: {error}")
+                self.fail(source, str(error))
+
+    def fail(self, source: Source, why: str) -> None:
+        """Count and report a file that could not be processed."""
+        self.summary.failed[source.path] = why
+        self.log(f"error: {why}")
 
     def chunks_of(self, source: Source) -> Iterator[Chunk]:
         """The chunks of a file that are this run's to do, and are not done.
@@ -227,6 +231,10 @@ class Run:
         data = "".join(text + "\n" for text in outputs.texts).encode("utf-8", "surrogatepass")
         if chunk.file.endswith(".gz"):
             data = gzip.compress(data, 6, mtime=0)
+        self.keep(chunk, data, outputs)
+
+    def keep(self, chunk: Chunk, data: bytes, outputs: Outputs) -> None:
+        """`save`, given the content of the file of the outputs."""
         path = self.path_of(chunk.file, chunk.index)
         try:
             make_folder(path.parent)

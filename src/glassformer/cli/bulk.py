@@ -52,18 +52,13 @@ def process_files(
     share = parse_shard(shard)
     job = job.with_found_models()
     with (
-        broken_pipes_are_errors(),  # to a worker that was killed
-        closing(open_workers(job, workers or 1, ray, quiet=quiet)) as opened,
+        open_workers(job, workers or 1, ray, quiet=quiet) as opened,
         output_folder(out, share, identity_of(job)),
         progress_of_lines(quiet=quiet) as progress,
         closing(Run(out, opened, share, log, progress)) as run,
     ):
         start_s = time.monotonic()
-        try:
-            summary = run.run(sources)
-        except BaseException:
-            log(f"Stopped. What is done is in {out / WORK}; the same command goes on.")
-            raise
+        summary = run_sources(run, sources)
     if not quiet:
         report(summary, time.monotonic() - start_s, out)
     for path, number, why in summary.failed_items:
@@ -77,17 +72,13 @@ def process_files(
         raise SystemExit(1)
 
 
-@contextmanager
-def broken_pipes_are_errors() -> Iterator[None]:
-    """Inside this context, writing to a pipe without a reader is an OSError, and does not end the process."""
-    if not hasattr(signal, "SIGPIPE"):
-        yield
-        return
-    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+def run_sources(run: Run, sources: Sequence[Source]) -> Summary:
+    """Do a run. If it is stopped, say that it can go on."""
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGPIPE, before)
+        return run.run(sources)
+    except BaseException:
+        log(f"Stopped. What is done is in {run.out / WORK}; the same command goes on.")
+        raise
 
 
 def log(message: str) -> None:
@@ -109,8 +100,9 @@ def parse_shard(text: str | None) -> tuple[int, int]:
     return int(i), int(n)
 
 
-def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Workers:
-    """What processes the chunks: this process, or several others.
+@contextmanager
+def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Iterator[Workers]:
+    """What processes the chunks: this process, or several others. At the end, they end.
 
     Args:
         n: number of processes, or of actors of Ray.
@@ -119,6 +111,12 @@ def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Wo
     Raises:
         UserError: the model or an option cannot be used.
     """
+    with broken_pipes_are_errors(), closing(workers_of(job, n, ray, quiet=quiet)) as workers:  # one may be killed
+        yield workers
+
+
+def workers_of(job: Job, n: int, ray: str | None, *, quiet: bool) -> Workers:
+    """See `open_workers`."""
     if ray:
         from glassformer.bulk.ray_actors import Actors
 
@@ -128,6 +126,19 @@ def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Wo
         return ThisProcess(job.open(quiet=quiet))
     threads = max(1, (job.threads or n_threads()) // n)
     return Processes(n, [sys.executable, "-m", "glassformer.cli.bulk_worker"], job.to_json(threads))
+
+
+@contextmanager
+def broken_pipes_are_errors() -> Iterator[None]:
+    """Inside this context, writing to a pipe without a reader is an OSError, and does not end the process."""
+    if not hasattr(signal, "SIGPIPE"):
+        yield
+        return
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 def identity_of(job: Job) -> dict[str, object]:
@@ -147,6 +158,7 @@ def identity_of(job: Job) -> dict[str, object]:
         "--ensemble": models[1:],
         "--json": job.json,
         **named,
+        **({"--only": job.only, "--to": job.to} if job.kind == "documents" else {}),
     }
 
 

@@ -1,32 +1,44 @@
 """Jobs of commands: a model, its options, and what is computed for each item of a file."""
 
+import base64
 import json as json_module
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bulk.chunks import Item
-from glassformer.bulk.outputs import Processor
+from glassformer.bulk.documents import packed
+from glassformer.bulk.outputs import Compute, Processor
 from glassformer.cli.lines import (
     open_model,
     open_translator,
     outputs_of_lines,
     outputs_of_pairs,
     prepare_translator,
+    progress_bar,
     scores_of_pairs,
     translations_of_lines,
 )
+from glassformer.cli.reading import languages_of
 from glassformer.config import JsonObject
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.document import Only
+from glassformer.documents.exchange import Exchange
 from glassformer.manifest import read_json
 from glassformer.tasks.causal_lm import DecoderTask
+from glassformer.tasks.files import Memo, check_file_options, document_of, translate_document
 from glassformer.tasks.registry import find_model
+from glassformer.tasks.texts import no_op
 
-Kind = Literal["translate", "run", "pairs", "score"]
+if TYPE_CHECKING:
+    from glassformer.tasks.translation import TextToTextTask
+
+Kind = Literal["translate", "documents", "run", "pairs", "score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,10 @@ class Job:
     """Tasks whose models the command accepts; if empty, all."""
     reading: JsonObject = field(default_factory=dict)
     """How files of pairs are read."""
+    only: Only = "empty"
+    """Which entries of documents are translated."""
+    to: Exchange | None = None
+    """What the translations of documents are written as."""
 
     def with_found_models(self) -> "Job":
         """The job with the folders of the models themselves; of an unfinished training, that of a checkpoint.
@@ -91,9 +107,11 @@ class Job:
         if self.kind == "score":
             translator = open_translator(folder, self.device, self.threads, quiet=quiet)
             return Processor(partial(scores_of_pairs, translator, json=self.json), self.failed)
-        if self.kind == "translate":
+        if self.kind in ("translate", "documents"):
             translator = open_translator(folder, self.device, self.threads, quiet=quiet)
             prepare_translator(translator, options, [Path(each) for each in self.ensemble], self.device, quiet=quiet)
+            if self.kind == "documents":
+                return Processor(self.documents(translator, quiet=quiet), keep=False)
             compute = partial(translations_of_lines, translator, options=options, json=self.json)
             return Processor(compute, self.failed, keep=not options.do_sample)
         task = open_model(folder, self.device, self.threads, self.tasks, precision=options.precision, quiet=quiet)
@@ -103,6 +121,34 @@ class Job:
         outputs = outputs_of_pairs if self.kind == "pairs" else outputs_of_lines
         compute = partial(outputs, task, options=options, json=self.json)
         return Processor(compute, self.failed, keep=not options.do_sample)
+
+    def documents(self, translator: "TextToTextTask[Any]", *, quiet: bool) -> Compute:
+        """What translates documents: their names, and contents in base64.
+
+        Raises:
+            ConfigError: an option without effect on files.
+        """
+        options, memo = self.decoding, Memo(translator)
+        check_file_options(translator, options, self.to)
+
+        def translated(name: str, content: str) -> str:
+            path = Path(name)
+            document = document_of(path, base64.b64decode(content), languages_of(translator))
+            n = len(document.only(self.only).segments)
+            with progress_bar(path.name, n) if not quiet else nullcontext(no_op) as progress:
+                data, done = translate_document(
+                    translator,
+                    document,
+                    options,
+                    only=self.only,
+                    to=self.to,
+                    name=path.name,
+                    memo=memo,
+                    progress=progress,
+                )
+            return packed(data, {name: value for name, value in asdict(done).items() if name != "path"})
+
+        return lambda items, warn: [translated(item[0], item[1]) for item in items]
 
     def failed(self, item: Item, why: str) -> str:
         """The output for an item that failed."""

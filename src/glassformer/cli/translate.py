@@ -1,6 +1,7 @@
 """`glassformer translate`"""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +46,8 @@ def translate(
         files: Files to translate, or folders of them: Word, PowerPoint, Excel, OpenDocument, EPUB, HTML, Markdown,
             text, subtitles, PO, XLIFF, TMX, properties, strings of Android and Apple, JSON. All but the texts stays.
             Files of lines, each of which is a text: named .gz, or with --lines.
-        out: Folder for the translated files, under their names. None is overwritten. Files of lines are translated in
-            chunks, which are kept: after an interruption, the same command goes on.
+        out: Folder for the translated files, under their names. None is overwritten. What is done is kept, of files of
+            lines each chunk: after an interruption, the same command goes on.
         only: Which entries of PO, XLIFF and TMX are translated: those without a translation (empty, the default); also
             those that are fuzzy; or all that are not locked. With --min-confidence, less confident translations are
             marked as fuzzy in PO and XLIFF, and left out in TMX.
@@ -73,28 +74,14 @@ def translate(
 
     lines = lines or are_lines(files)
     folder = check_files(files, model, out, lines=lines)
-    if not lines:
-        if workers or shard or ray:
-            name = "workers" if workers else "shard" if shard else "ray"
-            raise ConfigError(f"--{name}: for lines of text, not for documents.\n  Leave it out, or add --lines.")
-        translate_files(
-            model,
-            files,
-            folder,
-            decoding,
-            only=only or "empty",
-            to=to,
-            ensemble=ensemble,
-            quiet=quiet,
-            json=json,
-            device=device,
-            threads=threads,
-        )
-        return
     from glassformer.cli.bulk import process_files
     from glassformer.cli.jobs import Job
 
+    job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
+    if not lines:
+        job = replace(job, kind="documents", only=only or "empty", to=to)
+        translate_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)
+        return
     if only or to:
         raise ConfigError(f"--{'only' if only else 'to'}: without effect on lines of text.\n  Leave it out.")
-    job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
     process_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)

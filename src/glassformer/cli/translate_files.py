@@ -1,23 +1,26 @@
 """Translation of the files that a command names."""
 
+import base64
 import json as json_module
 import shlex
-import sys
-from collections.abc import Sequence
-from dataclasses import replace
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+from glassformer.bulk.chunks import Item
+from glassformer.bulk.documents import DocumentRun
+from glassformer.bulk.folder import output_folder
+from glassformer.bulk.run import WORK, Source
+from glassformer.cli.bulk import identity_of, log, open_workers, parse_shard, run_sources
 from glassformer.cli.files import check_exist, check_folder, refuse_texts
-from glassformer.cli.lines import open_translator, prepare_translator, progress_bar
-from glassformer.cli.reading import languages_of
+from glassformer.cli.jobs import Job
+from glassformer.config import JsonObject
 from glassformer.corpora.lines import suffix_of
-from glassformer.decode_config import DecodeConfig
-from glassformer.documents.document import Only
-from glassformer.documents.exchange import Exchange
 from glassformer.documents.reader import FORMATS
-from glassformer.errors import ConfigError, UserError
-from glassformer.tasks.files import Memo, TranslatedFile, check_new, outputs, read_file, translate_document, write_new
-from glassformer.tasks.texts import no_op
+from glassformer.errors import ConfigError
+from glassformer.tasks.files import TranslatedFile, outputs, read_bytes
 
 
 def are_lines(files: Sequence[Path]) -> bool:
@@ -70,66 +73,62 @@ def check_files(files: Sequence[Path], model: Path, out: Path | None, *, lines: 
 
 
 def translate_files(
-    folder: Path,
+    job: Job,
     files: Sequence[Path],
     out: Path,
-    options: DecodeConfig,
     *,
-    only: Only,
-    to: Exchange | None = None,
-    ensemble: Sequence[Path] = (),
+    workers: int | None = None,
+    shard: str | None = None,
+    ray: str | None = None,
     quiet: bool,
-    json: bool,
-    device: str,
-    threads: int | None,
 ) -> None:
-    """Translate files. One that cannot be translated does not stop the others.
+    """Translate documents. One that cannot be translated does not stop the others.
 
     Raises:
+        UserError: an option is wrong, or a file cannot be written.
         SystemExit: with code 1, if one could not be translated.
     """
-    pairs = outputs(files, out, FORMATS, to)
-    translator = open_translator(folder, device, threads, quiet=quiet)
-    prepare_translator(translator, options, ensemble, device, quiet=quiet)
-    memo = Memo(translator)
-    failed: list[str] = []
-    for path, target in pairs:
-        try:
-            check_new(target)
-            document = read_file(path, languages_of(translator))
-            n = len(document.only(only).segments)
-            with progress_bar(path.name, n) as progress:
-                data, done = translate_document(
-                    translator,
-                    document,
-                    options,
-                    only=only,
-                    to=to,
-                    name=path.name,
-                    memo=memo,
-                    progress=no_op if quiet else progress,
-                )
-            write_new(target, data)
-        except ConfigError:
-            raise
-        except UserError as error:
-            failed.append(str(path))
-            print(f"error: {error}", file=sys.stderr)
-            continue
-        report(replace(done, path=target), path, json=json, quiet=quiet)
-    if failed:
-        n, total = len(failed), len(pairs)
-        print(f"{n} of {total} files not translated: {', '.join(failed)}", file=sys.stderr)
+    pairs = outputs(files, out, FORMATS, job.to)
+    share = parse_shard(shard)
+    job = job.with_found_models()
+    sources = [
+        Source(path, target, target.relative_to(out).as_posix(), partial(document_item, path)) for path, target in pairs
+    ]
+    written = partial(report, json=job.json, quiet=quiet)
+    with (
+        open_workers(job, workers or 1, ray, quiet=quiet) as opened,
+        output_folder(out, share, identity_of(job)),
+        closing(DocumentRun(out, opened, share, log, written)) as run,
+    ):
+        summary = run_sources(run, sources)
+    n_failed, names = len(summary.failed), {source.name for source in sources}
+    is_all_known = names.issuperset(run.records.files)
+    if share == (1, 1) and is_all_known and not (n_failed and run.records.files):
+        shutil.rmtree(out / WORK, ignore_errors=True)  # for nothing to go on with
+    if not quiet and (summary.n_before or summary.waiting):
+        log(f"{out}: {summary.n_before:,} files done before, {len(summary.waiting):,} wait for other shards.")
+    if n_failed:
+        log(f"{n_failed} of {len(pairs)} files not translated: {', '.join(map(str, summary.failed))}")
         raise SystemExit(1)
 
 
-def report(done: TranslatedFile, source: Path, *, json: bool, quiet: bool) -> None:
+def document_item(path: Path) -> Iterator[Item]:
+    """The name of a document, and its content in base64.
+
+    Raises:
+        CorpusError: it cannot be read.
+    """
+    yield [str(path), base64.b64encode(read_bytes(path)).decode()]
+
+
+def report(source: Source, done: JsonObject, *, json: bool, quiet: bool) -> None:
     """Say what was done with a file."""
+    file = TranslatedFile(source.target, **{**done, "notes": tuple(done["notes"])})
     if json:
         record = {
-            "input": str(source), "output": str(done.path), "translated": done.n_translated, "kept": done.n_kept,
-            "doubtful": done.n_doubtful, "exact": done.n_exact, "similar": done.n_similar, "notes": list(done.notes),
+            "input": str(source.path), "output": str(file.path), "translated": file.n_translated, "kept": file.n_kept,
+            "doubtful": file.n_doubtful, "exact": file.n_exact, "similar": file.n_similar, "notes": list(file.notes),
         }  # fmt: skip
         print(json_module.dumps(record, ensure_ascii=False), flush=True)
     elif not quiet:
-        print(done.summary(), file=sys.stderr)
+        log(file.summary())

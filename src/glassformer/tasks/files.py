@@ -110,10 +110,7 @@ def translate_document(
         ConfigError: an option without effect on files; or `to`, and the model does not say its languages.
         CorpusError: a translation cannot be written in the encoding of the file.
     """
-    check_file_options(options)
-    languages = (own[0], own[1]) if (own := getattr(task, "languages", ())) else None
-    if to and languages is None:
-        raise ConfigError("--to: the model does not say its languages.\n  Train it with --languages.")
+    languages = check_file_options(task, options, to)
     entries = document.entries
     selected = document.only(only)
     n_kept = len(entries) - len(selected.entries)
@@ -175,15 +172,24 @@ def origin_of(translation: Translation, least: float | None) -> Origin:
     return Origin(is_doubtful, confidence, match.similarity, match.source, match.target)
 
 
-def check_file_options(options: DecodeConfig) -> None:
-    """Check that no option is given that a file does not show.
+def check_file_options(
+    task: "TextToTextTask[Any]", options: DecodeConfig, to: Exchange | None
+) -> tuple[str, str] | None:
+    """Check that no option is given that a file does not show, or that needs languages that the model does not say.
+
+    Returns:
+        Source and target language, if the model says them.
 
     Raises:
-        ConfigError: one is.
+        ConfigError: one is given.
     """
     given = [name for name in WITHOUT_EFFECT if name in options.model_fields_set and getattr(options, name)]
     if given and not (given == ["nbest"] and options.nbest == 1):
         raise ConfigError(f"--{given[0]}: without effect on files.\n  Leave it out.")
+    languages = (own[0], own[1]) if (own := getattr(task, "languages", ())) else None
+    if to and languages is None:
+        raise ConfigError("--to: the model does not say its languages.\n  Train it with --languages.")
+    return languages
 
 
 def read_file(path: Path, languages: Sequence[str]) -> AnyDocument:
@@ -195,12 +201,26 @@ def read_file(path: Path, languages: Sequence[str]) -> AnyDocument:
     Raises:
         CorpusError: it cannot be read, or has other languages.
     """
+    return document_of(path, read_bytes(path), languages)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        CorpusError: it cannot be read, is empty or too large.
+    """
     if path.is_file() and path.stat().st_size > MAX_DOCUMENT_BYTES:
         raise CorpusError(f"{path}: more than {MAX_DOCUMENT_BYTES:,} bytes.\n  Split it.")
     with open_bytes(path) as file:
         data = file.read()
     if not data:
         raise CorpusError(f"{path}: empty file.\n  Was it written completely?")
+    return data
+
+
+def document_of(path: Path, data: bytes, languages: Sequence[str]) -> AnyDocument:
+    """`read_file`, given the content of the file."""
     asked = (languages[0], languages[1]) if languages else ("", "")
     document = read_in_child(str(path), data, asked)
     if other := differing(document.languages or ("", ""), asked):
