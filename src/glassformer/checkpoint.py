@@ -67,8 +67,8 @@ def replace_folder(target: Path) -> Iterator[Path]:
         if target.exists():
             os.rename(target, replaced)
         os.rename(temporary, target)
-        shutil.rmtree(replaced, ignore_errors=True)
         sync_folder(target.parent)
+        shutil.rmtree(replaced, ignore_errors=True)
     except (OSError, safetensors.SafetensorError) as error:
         if replaced.exists() and not target.exists():
             os.rename(replaced, target)
@@ -88,11 +88,15 @@ def save_into_folder(folder: Path, contents: Contents) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         write_files(temporary, contents)
-        (folder / MANIFEST).unlink(missing_ok=True)
-        for name in [*contents, MANIFEST]:
+        if (folder / MANIFEST).exists():
+            (folder / MANIFEST).unlink()
+            sync_folder(folder)
+        for name in contents:
             os.rename(temporary / name, folder / name)
-        temporary.rmdir()
         sync_folder(folder)
+        os.rename(temporary / MANIFEST, folder / MANIFEST)
+        sync_folder(folder)
+        temporary.rmdir()
     except (OSError, safetensors.SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise write_error(folder, error) from error
@@ -182,7 +186,8 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the text of a file atomically: after a crash, the file has either the old or the new text.
+    """Replace the text of a file atomically: after a crash, the file has either the old or the new text; when this
+    returned, the new one.
 
     Raises:
         UserError: the disk is full or the file cannot be written.
@@ -196,6 +201,7 @@ def replace_file(path: Path, data: bytes) -> None:
     try:
         write_synced(temporary, data)
         os.replace(temporary, path)
+        sync_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

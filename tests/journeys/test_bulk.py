@@ -116,6 +116,20 @@ def test_run_writes_the_outputs_of_files(model, tmp_path):
     assert (tmp_path / "out/x.en").read_bytes() == alone.stdout
 
 
+@pytest.mark.slow
+def test_a_cache_has_what_another_run_computed(model, files, expected, tmp_path):
+    cache = tmp_path / "cache"
+    command = ["translate", model, files, "--lines", "--cache", cache, *DECODING]
+    done = glassformer(*command, "--out", tmp_path / "a", "--workers", 2)
+    assert done.returncode == 0, done.stderr
+    again = glassformer(*command, "--out", tmp_path / "b")
+    assert "1,600 equal to earlier ones" in again.stderr
+    other = glassformer(*command, "--out", tmp_path / "c", "--json")
+    assert "1,600 equal" not in other.stderr
+    for name in ("a", "b"):
+        check(tmp_path / name, expected)
+
+
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     """Documents of several formats, one in a folder, and one that cannot be read."""
@@ -129,7 +143,8 @@ def documents(tmp_path_factory):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".bulk" not in path.parts}
+    paths = [path for pattern in ("*.*", "inside/*") for path in folder.glob(pattern)]
+    return {path.name: path.read_bytes() for path in paths if path.is_file()}
 
 
 def test_documents_go_on_where_they_were_and_are_the_same_by_any_number_of_processes(model, documents, tmp_path):
@@ -190,6 +205,13 @@ def test_a_document_that_was_written_before_a_kill_is_done(model, documents, tmp
         (["translate", "{x}.gz", "{x}.md", "--out", "o"], "lines of text, and a document", "--lines"),
         (["translate", "{x}.gz"], "where to?", "--out FOLDER"),
         (["translate", "{x}.gz", "--only", "all", "--out", "o"], "--only: without effect on lines", "Leave it out"),
+        (
+            ["translate", "{x}.md", "--cache", "c", "--out", "o"],
+            "--cache: for lines of text, not for doc",
+            "Leave it out",
+        ),
+        (["translate", "{x}.gz", "--cache", "c", "--out", "o", "--temperature", "1"], "each sample is", "Leave it out"),
+        (["run", "--cache", "c"], "--cache: for files, and none is named", "FILE … --out"),
         (["translate", "--shard", "1/2"], "--shard: for files, and none is named", "FILE … --out"),
         (["translate", "{x}.gz", "--shard", "3/2", "--out", "o"], "--shard 3/2: expected I/N", "1/8"),
         (["translate", "none.gz", "--out", "o"], "none.gz: no such file", "Check the path"),

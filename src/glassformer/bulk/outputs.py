@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from glassformer.bulk.cache import Cache
 from glassformer.bulk.chunks import Item, Outputs
 from glassformer.errors import ConfigError, UserError
 from glassformer.tasks.texts import Warn
@@ -36,13 +37,15 @@ class Processor:
         *,
         keep: bool = True,
         max_bytes: int = MAX_KNOWN_BYTES,
+        cache: Cache | None = None,
     ) -> None:
         """
         Args:
             failed: the output for an item that failed, given the reason.
             keep: an output depends on its item alone, so that those of equal items are equal.
+            cache: outputs on disk.
         """
-        self.compute, self.failed, self.keep, self.max_bytes = compute, failed, keep, max_bytes
+        self.compute, self.failed, self.keep, self.max_bytes, self.cache = compute, failed, keep, max_bytes, cache
         self.known: OrderedDict[Hashable, Known] = OrderedDict()
         self.n_bytes = 0
 
@@ -58,12 +61,23 @@ class Processor:
         keys: list[Hashable] = [item if isinstance(item, str) else tuple(item) for item in items]
         items_of = dict(zip(keys, items, strict=True))
         found = {key: self.known[key] for key in items_of if key in self.known}
+        found |= self.cached({key: item for key, item in items_of.items() if key not in found})
         missing = [key for key in items_of if key not in found]
-        found |= zip(missing, self.computed([items_of[key] for key in missing]), strict=True)
+        new = dict(zip(missing, self.computed([items_of[key] for key in missing]), strict=True))
+        if self.cache and (good := [key for key in missing if new[key].failed is None]):
+            self.cache.put([items_of[key] for key in good], [(new[key].text, new[key].warned) for key in good])
+        found |= new
         self.remember(found)
         outputs = outputs_of([found[key] for key in keys])
         outputs.n_known = len(items) - len(missing)
         return outputs
+
+    def cached(self, items: dict[Hashable, Item]) -> dict[Hashable, Known]:
+        """What the cache has of items."""
+        if not self.cache or not items:
+            return {}
+        outputs = zip(items, self.cache.get(list(items.values())), strict=True)
+        return {key: Known(output[0], None, output[1]) for key, output in outputs if output is not None}
 
     def remember(self, found: dict[Hashable, Known]) -> None:
         """Keep what is known of items; what was not used for longest is dropped."""

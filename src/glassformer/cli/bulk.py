@@ -6,19 +6,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from glassformer.bulk.chunks import CHUNK_ITEMS, Workers
-from glassformer.bulk.folder import content_of, output_folder
+from glassformer.bulk.folder import output_folder
 from glassformer.bulk.run import WORK, Run, Source, Summary
 from glassformer.bulk.workers import Processes, ThisProcess
 from glassformer.cli.bulk_worker import open_answer
 from glassformer.cli.jobs import Job
+from glassformer.cli.options import BulkOptions
 from glassformer.corpora.lines import refuse_streams
-from glassformer.decode_config import BatchConfig
 from glassformer.errors import ConfigError
-from glassformer.manifest import MANIFEST, sha256
 from glassformer.tasks.files import outputs
 from glassformer.threads import n_threads
 
@@ -32,10 +32,8 @@ def process_files(
     job: Job,
     files: Sequence[Path],
     out: Path,
+    bulk: BulkOptions = BulkOptions(),  # noqa: B008
     *,
-    workers: int | None = None,
-    shard: str | None = None,
-    ray: str | None = None,
     quiet: bool = False,
 ) -> None:
     """Compute the outputs for files of lines, into files of the same names in a folder.
@@ -49,11 +47,11 @@ def process_files(
         Source(path, target, target.relative_to(out).as_posix(), partial(job.items, path))
         for path, target in outputs(files, out, None)
     ]
-    share = parse_shard(shard)
+    share = parse_shard(bulk.shard)
     job = job.with_found_models()
     with (
-        open_workers(job, workers or 1, ray, quiet=quiet) as opened,
-        output_folder(out, share, identity_of(job)),
+        open_workers(job, bulk, quiet=quiet) as opened,
+        output_folder(out, share, {"lines in a chunk": CHUNK_ITEMS, **job.identity()}),
         progress_of_lines(quiet=quiet) as progress,
         closing(Run(out, opened, share, log, progress)) as run,
     ):
@@ -101,27 +99,25 @@ def parse_shard(text: str | None) -> tuple[int, int]:
 
 
 @contextmanager
-def open_workers(job: Job, n: int, ray: str | None = None, *, quiet: bool) -> Iterator[Workers]:
+def open_workers(job: Job, bulk: BulkOptions, *, quiet: bool) -> Iterator[Workers]:
     """What processes the chunks: this process, or several others. At the end, they end.
-
-    Args:
-        n: number of processes, or of actors of Ray.
-        ray: address of a cluster.
 
     Raises:
         UserError: the model or an option cannot be used.
     """
-    with broken_pipes_are_errors(), closing(workers_of(job, n, ray, quiet=quiet)) as workers:  # one may be killed
+    job = replace(job, cache=str(bulk.cache.absolute()) if bulk.cache else None)
+    with broken_pipes_are_errors(), closing(workers_of(job, bulk, quiet=quiet)) as workers:  # one may be killed
         yield workers
 
 
-def workers_of(job: Job, n: int, ray: str | None, *, quiet: bool) -> Workers:
+def workers_of(job: Job, bulk: BulkOptions, *, quiet: bool) -> Workers:
     """See `open_workers`."""
-    if ray:
+    n = bulk.workers or 1
+    if bulk.ray:
         from glassformer.bulk.ray_actors import Actors
 
         threads = job.threads or max(1, n_threads() // n)
-        return Actors(ray, n, threads, open_answer, job.to_json(threads))
+        return Actors(bulk.ray, n, threads, open_answer, job.to_json(threads))
     if n == 1:
         return ThisProcess(job.open(quiet=quiet))
     threads = max(1, (job.threads or n_threads()) // n)
@@ -139,27 +135,6 @@ def broken_pipes_are_errors() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGPIPE, before)
-
-
-def identity_of(job: Job) -> dict[str, object]:
-    """What determines the outputs of a job: the contents of the model and of all files that it names, and the options
-    other than those that only change its speed."""
-    models = [sha256(Path(folder) / MANIFEST)[:16] for folder in (job.model, *job.ensemble)]
-    options = {name: value for name, value in job.options.items() if name not in BatchConfig.model_fields}
-    if glossary := job.decoding.glossary:
-        options["glossary"] = content_of(glossary)[:16]
-    if memory := job.decoding.memory:
-        options["memory"] = [content_of(path)[:16] for path in memory]
-    named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
-    return {
-        "lines in a chunk": CHUNK_ITEMS,
-        "command": job.kind,
-        "model": models[0],
-        "--ensemble": models[1:],
-        "--json": job.json,
-        **named,
-        **({"--only": job.only, "--to": job.to} if job.kind == "documents" else {}),
-    }
 
 
 @contextmanager

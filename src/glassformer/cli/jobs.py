@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from glassformer.bulk.cache import Cache
 from glassformer.bulk.chunks import Item
 from glassformer.bulk.documents import packed
+from glassformer.bulk.folder import content_of
 from glassformer.bulk.outputs import Compute, Processor
 from glassformer.cli.lines import (
     open_model,
@@ -26,14 +28,16 @@ from glassformer.cli.reading import languages_of
 from glassformer.config import JsonObject
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.lines import read_lines
-from glassformer.decode_config import DecodeConfig
+from glassformer.decode_config import BatchConfig, DecodeConfig
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
-from glassformer.manifest import read_json
+from glassformer.errors import ConfigError
+from glassformer.manifest import MANIFEST, read_json, sha256
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.files import Memo, check_file_options, document_of, translate_document
 from glassformer.tasks.registry import find_model
 from glassformer.tasks.texts import no_op
+from glassformer.version import __version__
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
@@ -64,6 +68,8 @@ class Job:
     """Which entries of documents are translated."""
     to: Exchange | None = None
     """What the translations of documents are written as."""
+    cache: str | None = None
+    """File of outputs."""
 
     def with_found_models(self) -> "Job":
         """The job with the folders of the models themselves; of an unfinished training, that of a checkpoint.
@@ -90,6 +96,26 @@ class Job:
         """The options of decoding."""
         return DecodeConfig(**self.options)
 
+    def identity(self) -> dict[str, object]:
+        """What determines the outputs: the contents of the model and of all files that it names, and the options other
+        than those that only change its speed."""
+        models = [sha256(Path(folder) / MANIFEST)[:16] for folder in (self.model, *self.ensemble)]
+        options = {name: value for name, value in self.options.items() if name not in BatchConfig.model_fields}
+        if glossary := self.decoding.glossary:
+            options["glossary"] = content_of(glossary)[:16]
+        if memory := self.decoding.memory:
+            options["memory"] = [content_of(path)[:16] for path in memory]
+        named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+        of_documents = {"--only": self.only, "--to": self.to} if self.kind == "documents" else {}
+        return {
+            "command": self.kind,
+            "model": models[0],
+            "--ensemble": models[1:],
+            "--json": self.json,
+            **named,
+            **of_documents,
+        }
+
     def to_json(self, threads: int) -> JsonObject:
         """The job as a JSON object, for a process with a number of threads."""
         return asdict(replace(self, threads=threads))
@@ -104,23 +130,27 @@ class Job:
             ConfigError, CheckpointError: the model or an option cannot be used.
         """
         options, folder = self.decoding, Path(self.model)
+        if self.cache and (self.kind == "documents" or options.do_sample):
+            why = "for lines of text, not for documents" if self.kind == "documents" else "each sample is another one"
+            raise ConfigError(f"--cache: {why}.\n  Leave it out.")
+        cache = Cache(Path(self.cache), {"version": __version__, **self.identity()}) if self.cache else None
         if self.kind == "score":
             translator = open_translator(folder, self.device, self.threads, quiet=quiet)
-            return Processor(partial(scores_of_pairs, translator, json=self.json), self.failed)
+            return Processor(partial(scores_of_pairs, translator, json=self.json), self.failed, cache=cache)
         if self.kind in ("translate", "documents"):
             translator = open_translator(folder, self.device, self.threads, quiet=quiet)
             prepare_translator(translator, options, [Path(each) for each in self.ensemble], self.device, quiet=quiet)
             if self.kind == "documents":
                 return Processor(self.documents(translator, quiet=quiet), keep=False)
             compute = partial(translations_of_lines, translator, options=options, json=self.json)
-            return Processor(compute, self.failed, keep=not options.do_sample)
+            return Processor(compute, self.failed, keep=not options.do_sample, cache=cache)
         task = open_model(folder, self.device, self.threads, self.tasks, precision=options.precision, quiet=quiet)
         task.check_options(options)
         if isinstance(task, DecoderTask):
             options = task.with_default_options(options)
         outputs = outputs_of_pairs if self.kind == "pairs" else outputs_of_lines
         compute = partial(outputs, task, options=options, json=self.json)
-        return Processor(compute, self.failed, keep=not options.do_sample)
+        return Processor(compute, self.failed, keep=not options.do_sample, cache=cache)
 
     def documents(self, translator: "TextToTextTask[Any]", *, quiet: bool) -> Compute:
         """What translates documents: their names, and contents in base64.

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -89,31 +89,48 @@ Count = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1)
 
 Json = Annotated[bool, Parameter(group=RUN)]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], group=RUN)]
-Workers = Annotated[
-    int | None,
-    Parameter(
-        converter=whole_number,
-        validator=Number(gte=1, lte=MAX_THREADS),
-        group=RUN,
-        help="Number of processes for files of lines, which divide the threads among them. Default: 1.",
-    ),
-]
-Shard = Annotated[
-    str | None,
-    Parameter(
-        group=RUN,
-        help="I/N: of files of lines, do the I-th of N shares; for several machines with one output folder. The last"
-        " to finish puts the files together.",
-    ),
-]
-Ray = Annotated[
-    str | None,
-    Parameter(
-        group=RUN,
-        help="Address of a Ray cluster whose machines do the work: --workers actors of --threads processors each;"
-        ' "local": one on this machine. The model folder has the same path on all. Files of lines only.',
-    ),
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class BulkOptions:
+    """How files are processed: options of a command."""
+
+    workers: Annotated[
+        int | None,
+        Parameter(
+            converter=whole_number,
+            validator=Number(gte=1, lte=MAX_THREADS),
+            group=RUN,
+            help="Number of processes for files, which divide the threads among them. Default: 1.",
+        ),
+    ] = None
+    shard: Annotated[
+        str | None,
+        Parameter(
+            group=RUN,
+            help="I/N: do the I-th of N shares of the work; for several machines with one output folder. The last to"
+            " finish puts files of lines together.",
+        ),
+    ] = None
+    ray: Annotated[
+        str | None,
+        Parameter(
+            group=RUN,
+            help="Address of a Ray cluster whose machines do the work: --workers actors of --threads processors each;"
+            ' "local": one on this machine. The model folder has the same path on all.',
+        ),
+    ] = None
+    cache: Annotated[
+        Path | None,
+        Parameter(
+            group=RUN,
+            help="File that keeps the outputs of lines, up to 10 GB: a line that it has is not computed again, by any"
+            " process or later run with the same model and options.",
+        ),
+    ] = None
+
+
 Ensemble = Annotated[
     tuple[Path, ...],
     Parameter(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_exist, check_folder, refuse_texts, refuse_without_files
-from glassformer.cli.options import Device, Json, Quiet, Ray, Shard, Threads, Workers, decode_options, flags
+from glassformer.cli.options import BulkOptions, Device, Json, Quiet, Threads, decode_options, flags, given
 from glassformer.decode_config import COMPLETION, INFERENCE, TRANSLATION, DecodeConfig, OptionGroup
 
 TASKS_OF_COMMAND: dict[str, tuple[tuple[str, ...], tuple[type[OptionGroup], ...]]] = {
@@ -44,9 +44,7 @@ def make_command(
         /,
         *files: Path,
         out: Path | None = None,
-        workers: Workers = None,
-        shard: Shard = None,
-        ray: Ray = None,
+        bulk: BulkOptions = BulkOptions(),  # noqa: B008
         json: Json = False,
         quiet: Quiet = False,
         device: Device = "auto",
@@ -73,7 +71,7 @@ def make_command(
         decoding = decode_options(options)
         if out is None or not files:
             refuse_texts([str(path) for path in files], command, model)
-            refuse_without_files(command, model, out=out, workers=workers, shard=shard, ray=ray)
+            refuse_without_files(command, model, out=out, **given(bulk))
         else:
             from glassformer.cli.bulk import process_files
             from glassformer.cli.jobs import Job
@@ -81,7 +79,7 @@ def make_command(
             kind: Literal["pairs", "run"] = "pairs" if pairs else "run"
             job = Job(kind, str(model), decoding.given(), (), json, device, threads, tasks)
             check_exist(files)
-            process_files(job, files, check_folder(out), workers=workers, shard=shard, ray=ray, quiet=quiet)
+            process_files(job, files, check_folder(out), bulk, quiet=quiet)
             return
         from glassformer.cli.lines import run_lines
 

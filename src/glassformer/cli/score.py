@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, Json, Quiet, Ray, Shard, Threads, Workers, given
+from glassformer.cli.options import BulkOptions, Device, Json, Quiet, Threads, given
 from glassformer.cli.reading import PairFlags, languages_of
 
 
@@ -18,9 +18,7 @@ def score(
     tgt: Path | None = None,
     read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
     out: Path | None = None,
-    workers: Workers = None,
-    shard: Shard = None,
-    ray: Ray = None,
+    bulk: BulkOptions = BulkOptions(),  # noqa: B008
     json: Json = False,
     quiet: Quiet = False,
     device: Device = "auto",
@@ -62,9 +60,9 @@ def score(
             )
         check_exist(files)
         job = Job("score", str(model), {}, (), json, device, threads, reading=given(read))
-        process_files(job, files, check_folder(out), workers=workers, shard=shard, ray=ray, quiet=quiet)
+        process_files(job, files, check_folder(out), bulk, quiet=quiet)
         return
-    refuse_without_files("score", model, out=out, workers=workers, shard=shard, ray=ray)
+    refuse_without_files("score", model, out=out, **given(bulk))
     if src is None:
         raise ConfigError("no text given.\n  Name files of pairs and --out FOLDER, or --src FILE --tgt FILE.")
     check_no_options([src], "score")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import refuse_without_files
-from glassformer.cli.options import Device, Ensemble, Json, Quiet, Ray, Shard, Threads, Workers, decode_options, flags
+from glassformer.cli.options import BulkOptions, Device, Ensemble, Json, Quiet, Threads, decode_options, flags, given
 from glassformer.decode_config import TRANSLATION
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
@@ -25,9 +25,7 @@ def translate(
     only: Only | None = None,
     to: Exchange | None = None,
     lines: bool = False,
-    workers: Workers = None,
-    shard: Shard = None,
-    ray: Ray = None,
+    bulk: BulkOptions = BulkOptions(),  # noqa: B008
     ensemble: Ensemble = (),
     json: Json = False,
     quiet: Quiet = False,
@@ -63,9 +61,7 @@ def translate(
     if not files:
         from glassformer.cli.lines import translate_lines
 
-        refuse_without_files(
-            "translate", model, out=out, only=only, to=to, lines=lines, workers=workers, shard=shard, ray=ray
-        )
+        refuse_without_files("translate", model, out=out, only=only, to=to, lines=lines, **given(bulk))
         translate_lines(
             model, decoding, sys.stdout, ensemble=ensemble, json=json, quiet=quiet, device=device, threads=threads
         )
@@ -80,8 +76,8 @@ def translate(
     job = Job("translate", str(model), decoding.given(), tuple(map(str, ensemble)), json, device, threads)
     if not lines:
         job = replace(job, kind="documents", only=only or "empty", to=to)
-        translate_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)
+        translate_files(job, files, folder, bulk, quiet=quiet)
         return
     if only or to:
         raise ConfigError(f"--{'only' if only else 'to'}: without effect on lines of text.\n  Leave it out.")
-    process_files(job, files, folder, workers=workers, shard=shard, ray=ray, quiet=quiet)
+    process_files(job, files, folder, bulk, quiet=quiet)

@@ -13,9 +13,10 @@ from glassformer.bulk.chunks import Item
 from glassformer.bulk.documents import DocumentRun
 from glassformer.bulk.folder import output_folder
 from glassformer.bulk.run import WORK, Source
-from glassformer.cli.bulk import identity_of, log, open_workers, parse_shard, run_sources
+from glassformer.cli.bulk import log, open_workers, parse_shard, run_sources
 from glassformer.cli.files import check_exist, check_folder, refuse_texts
 from glassformer.cli.jobs import Job
+from glassformer.cli.options import BulkOptions
 from glassformer.config import JsonObject
 from glassformer.corpora.lines import suffix_of
 from glassformer.documents.reader import FORMATS
@@ -76,10 +77,8 @@ def translate_files(
     job: Job,
     files: Sequence[Path],
     out: Path,
+    bulk: BulkOptions,
     *,
-    workers: int | None = None,
-    shard: str | None = None,
-    ray: str | None = None,
     quiet: bool,
 ) -> None:
     """Translate documents. One that cannot be translated does not stop the others.
@@ -89,15 +88,15 @@ def translate_files(
         SystemExit: with code 1, if one could not be translated.
     """
     pairs = outputs(files, out, FORMATS, job.to)
-    share = parse_shard(shard)
+    share = parse_shard(bulk.shard)
     job = job.with_found_models()
     sources = [
         Source(path, target, target.relative_to(out).as_posix(), partial(document_item, path)) for path, target in pairs
     ]
     written = partial(report, json=job.json, quiet=quiet)
     with (
-        open_workers(job, workers or 1, ray, quiet=quiet) as opened,
-        output_folder(out, share, identity_of(job)),
+        open_workers(job, bulk, quiet=quiet) as opened,
+        output_folder(out, share, job.identity()),
         closing(DocumentRun(out, opened, share, log, written)) as run,
     ):
         summary = run_sources(run, sources)
