@@ -7,7 +7,10 @@ speed: whole processes in turn, `translate < LINES` and `translate LINES --lines
 threads, one process for each, and actors of Ray; medians of rounds.
 kills: a million lines, a small model with random weights, a process for each core; `kill -9` of the command at up to
 50 random times, then once more to the end; the output is compared with that of standard input.
+actors: the same with actors of Ray, which are killed one after another.
 memory: 10 million lines that are put into upper case by the same code, since translating them would take hours.
+model: time for 100 million lines on several machines, computed: each reads all files, and its processes of one thread
+compute its share meanwhile, each as fast as one of those of this machine.
 """
 
 import hashlib
@@ -15,24 +18,27 @@ import os
 import random
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from benchmarks.machine import save
 from benchmarks.stream_memory import lines, save_model
-from glassformer.bulk.chunks import CHUNK_ITEMS
+from glassformer.bulk.chunks import CHUNK_ITEMS, Chunk
 from glassformer.bulk.outputs import Processor
 from glassformer.bulk.run import WORK, Run, Source, folder_of
 from glassformer.bulk.workers import ThisProcess
-from glassformer.corpora.lines import read_lines
+from glassformer.corpora.lines import chunks, read_lines
 
 N_ROUNDS = 3
 N_KILLS = 50
+N_ACTORS_KILLED = 20
 N_CORES = os.cpu_count() or 1
 DECODING = ("--beam", "1", "--quiet")
 SHORT = ("--precision", "int8", "--max-length", "4", "--no-repeat-ngram-size", "0")
@@ -100,6 +106,38 @@ def kills(n=N_KILLS, n_lines=1_000_000):
         return {"n_lines": n_lines, "n_killed": n_killed, "chunks_done_then": chunks, "is_equal": is_equal}
 
 
+def actors(model, text, python, n=N_ACTORS_KILLED):
+    """Whether the output is the same after actors of Ray were killed, and the time between two kills in seconds."""
+    rng = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        stream, out = Path(folder, "stream"), Path(folder, "out")
+        with open(text, "rb") as source, open(stream, "wb") as target:
+            translate(model, stdin=source, stdout=target)
+        command = [python, "-m", "glassformer", "translate", str(model), *DECODING, str(text), "--lines"]
+        command += ["--out", str(out), "--workers", str(N_CORES), "--threads", "1", "--ray", "local"]
+        n_killed, start = 0, time.perf_counter()
+        process = subprocess.Popen(command)
+        while process.poll() is None:
+            time.sleep(rng.uniform(1, 4))
+            found = actor_processes()
+            if n_killed < n and len(found) == N_CORES:  # those that were killed have been started again
+                os.kill(rng.choice(found), signal.SIGKILL)
+                n_killed += 1
+        assert process.returncode == 0
+        is_equal = (out / Path(text).name).read_bytes() == stream.read_bytes()
+    return {"n_killed": n_killed, "is_equal": is_equal, "seconds": round(time.perf_counter() - start, 1)}
+
+
+def actor_processes():
+    """The processes of actors, by the names that Ray gives them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes().startswith(b"ray::Actor"):
+                found.append(int(path.parent.name))
+    return found
+
+
 def memory(n_lines=10_000_000):
     """Peak memory after every tenth of the lines, in MB."""
     peaks = []
@@ -127,8 +165,37 @@ def memory(n_lines=10_000_000):
     return {"n_lines": n_lines, "peak_mb": peaks, "seconds": time_s}
 
 
-if __name__ == "__main__":
-    peak = memory()  # first: it is that of a process that has done nothing else
-    record = {"memory": peak, "kills": kills(), "speed": speed(*sys.argv[1:])}
+def reading(n_lines=1_000_000):
+    """Seconds for reading a line of a chunk that another machine does."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "lines.txt")
+        source.write_text("".join(f"{line}\n" for line in lines(n_lines)))
+        start = time.perf_counter()
+        sum(1 for items in chunks(read_lines(source), CHUNK_ITEMS) if Chunk("lines.txt", 0, items).digest)
+        return (time.perf_counter() - start) / n_lines
+
+
+def model_of(record, n_lines=100_000_000, n_cores=16):
+    """Hours for many lines, by number of machines."""
+    speed = record["speed"]
+    rate = speed["n_lines"] / statistics.median(speed["seconds"]["processes"]) / N_CORES
+    keep_s = record["memory"]["seconds"] / record["memory"]["n_lines"] - record["reading_s"]
+    hours = {}
+    for n in (1, 8, 64):
+        compute_s, read_s = n_lines / n / n_cores / rate, n_lines * record["reading_s"] + n_lines / n * keep_s
+        hours[n] = {"compute": compute_s / 3600, "read": read_s / 3600, "total": max(compute_s, read_s) / 3600}
+    return {"n_lines": n_lines, "cores": n_cores, "lines_a_core_and_second": rate, "hours": hours}
+
+
+def main(model, text, python=None):
+    record = {"memory": memory()}  # first: it is that of a process that has done nothing else
+    record |= {"reading_s": reading(), "kills": kills(), "speed": speed(model, text, python)}
+    if python:
+        record["actors"] = actors(model, text, python)
+    record["model"] = model_of(record)
     print(record)
     save("bulk", record, "python -m benchmarks.bulk MODEL LINES [PYTHON]")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

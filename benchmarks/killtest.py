@@ -26,6 +26,8 @@ from glassformer import cli
 from glassformer.corpora.demo.pairs import sample_pairs
 
 MARK = "KILLTEST_OUTPUT"
+KILLS_A_RUN = 10
+"""After so many kills, a run may end: the more runs, the more results are compared."""
 SIZES = "--d-model 32 --n-heads 2 --d-ff 64 --n-layers 1 --vocab-size 400 --batch-tokens 500".split()
 OFTEN = "--save-every 3 --validate-every 8 --threads 1 --quiet".split()
 
@@ -107,13 +109,15 @@ def test(arguments, names, n, folder, rng):
     n_killed = n_runs = n_different = 0
     while n_killed < n:
         out = folder / f"run-{n_runs}"
-        while True:
+        for _ in range(KILLS_A_RUN):
             process = start(arguments, out)
             process.join(rng.uniform(0.0, time_s))
             if process.exitcode is not None:
                 break
             kill(process, out)
             n_killed += 1
+        else:
+            process = start(arguments, out)
         finish(process, out)
         n_runs += 1
         n_different += digest(out, names) != expected

@@ -30,7 +30,10 @@ from benchmarks.machine import save
 from glassformer import checkpoint
 from glassformer.errors import UserError
 
-CALLS = "openat,write,pwrite64,ftruncate,truncate,fsync,fdatasync,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir"
+CALLS = (
+    "openat,write,pwrite64,ftruncate,truncate,fsync,fdatasync,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,"
+    "rmdir"
+)
 """System calls that change files."""
 MAX_SUBSETS = 64
 """Number of subsets of the changes of folders that were not flushed that are tried after each call; if there are more,

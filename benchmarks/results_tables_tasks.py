@@ -81,12 +81,27 @@ def bulk(record: dict) -> list[Row]:
     rows = [[names[name], f"{speed['n_lines'] / time_s:,.0f} lines/s"] for name, time_s in seconds.items()]
     first, *_, last = memory["peak_mb"]
     kills = record["kills"]
-    same = "equal" if kills["is_equal"] else "different"
+    same = {True: "equal outputs", False: "different outputs"}
+    actors, computed = [], []
+    if killed := record.get("actors"):
+        actors = [
+            [f"{speed['n_lines']:,} lines, actors of Ray killed {killed['n_killed']} times", same[killed["is_equal"]]]
+        ]
+    if model := record.get("model"):
+        computed = [
+            [
+                f"computed: {model['n_lines']:,} lines, {n} machine{'s' * (n != '1')} of {model['cores']} cores",
+                f"{hours['total'] * 60:,.0f} minutes (reading: {hours['read'] * 60:,.0f})",
+            ]
+            for n, hours in model["hours"].items()
+        ]
     return [
         *rows,
-        [f"{kills['n_lines']:,} lines, {kills['n_killed']} times `kill -9`", f"{same} outputs"],
+        [f"{kills['n_lines']:,} lines, {kills['n_killed']} times `kill -9`", same[kills["is_equal"]]],
         [f"peak memory after {memory['n_lines'] // 10:,} lines", f"{first:,.0f} MB"],
         [f"peak memory after {memory['n_lines']:,} lines", f"{last:,.0f} MB"],
+        *actors,
+        *computed,
     ]
 
 
@@ -109,6 +124,19 @@ def emulated_arm(record: dict) -> list[Row]:
     return [
         [record["kernels"], precision, row["lines"], "yes" if row["equal"] else "no"]
         for precision, row in record["rows"].items()
+    ]
+
+
+def powerloss(record: dict) -> list[Row]:
+    training, whole = record["training"], [("training", record["training"]), ("bulk", record["bulk"])]
+    checkpoints = training["checkpoints"]
+    return [
+        ["checkpoints", training["calls"], checkpoints["states"], "all opened", checkpoints["lost"]],
+        *(
+            [name, found["calls"], each["states"], each["continued"], each["refused"] + each["different"]]
+            for name, found in whole
+            if (each := found["whole"])
+        ),
     ]
 
 
@@ -274,6 +302,10 @@ CONTROL = {
     ),
     "emulated_arm": Table(
         ("instruction set of ARM", "precision", "lines", "equal to this processor's"), {"emulated_arm": emulated_arm}
+    ),
+    "powerloss": Table(
+        ("what was cut off", "system calls", "states of the disk", "continued", "results that differ"),
+        {"powerloss": powerloss},
     ),
     "killtest": Table(("what was killed", "kills", "runs", "results that differ"), {"killtest": killtest}),
     "loops": Table(("outputs that repeat themselves although the input does not", "number"), {"loops": loops}),

@@ -104,8 +104,8 @@ def translate_files(
     is_all_known = names.issuperset(run.records.files)
     if share == (1, 1) and is_all_known and not (n_failed and run.records.files):
         shutil.rmtree(out / WORK, ignore_errors=True)  # for nothing to go on with
-    if not quiet and (summary.n_before or summary.waiting):
-        log(f"{out}: {summary.n_before:,} files done before, {len(summary.waiting):,} wait for other shards.")
+    if not quiet and summary.n_before:
+        log(f"{out}: {summary.n_before:,} files done before.")
     if n_failed:
         log(f"{n_failed} of {len(pairs)} files not translated: {', '.join(map(str, summary.failed))}")
         raise SystemExit(1)
