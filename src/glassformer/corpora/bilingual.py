@@ -184,8 +184,10 @@ def members(path: Path) -> Iterator[tuple[str, Callable[[], Iterator[bytes]]]]:
 
 
 ARCHIVE_ERRORS = (
-    OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError,
+    OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, ValueError,
+    IndexError,
 )  # fmt: skip
+"""What the libraries raise for archives that are damaged: also names that are empty or not UTF-8."""
 
 
 def bad_archive(path: Path, error: Exception) -> CorpusError:

@@ -70,10 +70,11 @@ def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: 
         found = table.names if is_pair_header(table.names) else summary_keys(dict.fromkeys(table.names))
     columns = [table.index(column) for column in found or ()]
     if len(columns) != 2 or columns[0] is None or columns[1] is None:
+        first, *_, last = [*table.names, *table.names] or ["COLUMN", "COLUMN"]
         raise ColumnsError(
             f"{name(path)}: the columns of source and target are not known.\n{table.outline()}\n"
             "  Name them, by name or number: --keys src=COLUMN tgt=COLUMN",
-            f"--keys {shlex.quote('src=' + table.names[0])} {shlex.quote('tgt=' + table.names[-1])}",
+            f"--keys {shlex.quote('src=' + first)} {shlex.quote('tgt=' + last)}",
         )
     return PairTable(table, columns[0], columns[1])
 

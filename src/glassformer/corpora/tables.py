@@ -135,11 +135,14 @@ def find_delimiter(lines: Sequence[str], path: Path) -> str:
     usual = "," if suffix_of(path) == ".csv" else "\t"
 
     def regularity(delimiter: str) -> tuple[float, bool]:
-        rows = (
-            [line.split("\t") for line in lines]
-            if delimiter == "\t"
-            else list(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
-        )
+        try:
+            rows = (
+                [line.split("\t") for line in lines]
+                if delimiter == "\t"
+                else list(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
+            )
+        except csv.Error:
+            rows = []
         n = len(rows[0]) if rows else 0
         return (sum(len(row) == n for row in rows) / len(rows) if n > 1 else 0.0), delimiter == usual
 

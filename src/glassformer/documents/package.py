@@ -113,6 +113,8 @@ def open_package(name: str, data: bytes) -> zipfile.ZipFile:
             f"{name}: {len(infos):,} files of {total:,} bytes, or compressed more than {MAX_RATIO} times:"
             " beyond the limits."
         )
+    if not all(info.filename for info in infos):
+        raise CorpusError(f"{name}: a file without a name in the archive.\n  Save it again.")
     if len({info.filename for info in infos}) < len(infos):
         raise CorpusError(f"{name}: two files of one name in the archive.\n  Save it again.")
     return archive

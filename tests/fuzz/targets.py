@@ -1,0 +1,272 @@
+"""Functions of bytes that read what strangers write. Each raises an error only if there is a defect.
+
+The first byte of an input chooses the type of the file. What is refused with an error of ours, with what, where and
+how to fix it, is right; another error, a crash of the process, a hang or a broken promise is not.
+"""
+
+import asyncio
+import contextlib
+import io
+import json
+import logging
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+
+from glassformer.config import read_toml
+from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.labeled import read_labeled
+from glassformer.corpora.memory import Memory
+from glassformer.corpora.squad import read_questions
+from glassformer.corpora.tagged import read_tagged
+from glassformer.corpora.terms import Glossary, matches, protect_pattern
+from glassformer.decode_config import DecodeConfig
+from glassformer.documents.document import Document
+from glassformer.documents.package import Package
+from glassformer.documents.reader import read_document
+from glassformer.errors import UserError
+from glassformer.interop.sentencepiece import marian_tokenizer, read_sentencepiece, sentencepiece_tokenizer
+from glassformer.model_config import FAMILIES
+from glassformer.serve.errors import ApiError
+from glassformer.serve.huggingface import GenerationParameters, Inference
+from glassformer.serve.libretranslate import Detect, Suggest, Translate
+from glassformer.serve.openai_requests import Chat, Completion, Embeddings
+from glassformer.serve.requests import parse, read_fields
+from glassformer.tasks.texts import no_op
+from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, well_formed
+from glassformer.train_config import TrainConfig
+
+Target = Callable[[bytes], None]
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
+MAX_ITEMS = 2000
+"""Number of items of a file that are read: an input is small, and makes no more."""
+LANGUAGES = ("en", "fr")
+FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+
+
+def chosen(data: bytes, names: Sequence[str]) -> tuple[str, bytes]:
+    """The name that the first byte chooses, and the rest of the input."""
+    return names[data[0] % len(names)] if data else names[0], data[1:]
+
+
+def file_of(suffix: str, data: bytes) -> Path:
+    """A file with a content."""
+    path = FOLDER / f"input{suffix}"
+    path.write_bytes(data)
+    return path
+
+
+def read_all(items: Iterable[object]) -> None:
+    """Read a few items."""
+    for _, _ in zip(items, range(MAX_ITEMS), strict=False):
+        pass
+
+
+def pairs(data: bytes) -> None:
+    suffix, data = chosen(data, [".tsv", ".csv", ".jsonl", ".json", ".tmx", ".xlf", ".po", ".tsv.gz", ".zip", ".any"])
+    with contextlib.suppress(UserError):
+        read_all(read_pairs([file_of(suffix, data)], languages=LANGUAGES, log=no_op))
+
+
+def two_files(data: bytes) -> None:
+    suffix, data = chosen(data, [".txt", ".properties", ".strings", ".arb", ".json", ".xml"])
+    first, _, second = data.partition(b"\0")
+    one, other = file_of(suffix, first), file_of(f".2{suffix}", second)
+    with contextlib.suppress(UserError):
+        read_all(read_pairs([one], [other], languages=LANGUAGES, log=no_op))
+
+
+def labeled(data: bytes) -> None:
+    suffix, data = chosen(data, [".tsv", ".csv", ".jsonl", ".json", ".txt"])
+    path = file_of(suffix, data)
+    for keys in ((), ("text=a", "label=b"), ("text=1", "label=2")):
+        with contextlib.suppress(UserError):
+            read_all(read_labeled([path], keys, skip_bad=bool(keys), log=no_op))
+
+
+def tagged(data: bytes) -> None:
+    suffix, data = chosen(data, [".conll", ".conllu", ".jsonl"])
+    with contextlib.suppress(UserError):
+        read_all(read_tagged([file_of(suffix, data)]))
+
+
+def questions(data: bytes) -> None:
+    with contextlib.suppress(UserError):
+        read_all(read_questions([file_of(".json", data)]))
+
+
+def glossary(data: bytes) -> None:
+    suffix, data = chosen(data, [".tsv", ".csv", ".tbx"])
+    with contextlib.suppress(UserError):
+        found = Glossary.read(file_of(suffix, data), LANGUAGES)
+        list(found.find("the engine and a filter, the Engine"))
+
+
+def protection(data: bytes) -> None:
+    patterns = data.decode("utf-8", "replace").split("\n")
+    with contextlib.suppress(UserError):
+        pattern = protect_pattern(patterns)
+        for text in ("a" * 40 + "!? see https://a.b/c?d=1 {x} <b>12</b>", patterns[0] * 9):
+            list(matches(pattern, text) if pattern else ())
+
+
+def memory(data: bytes) -> None:
+    first, _, second = data.decode("utf-8", "replace").partition("\0")
+    found = Memory((line, line.upper()) for line in first.split("\n"))
+    for text in second.split("\n")[:20]:
+        exact, similar = found.exact(text), found.similar(text, 0.3)
+        assert exact is None or exact.similarity == 1
+        assert similar is None or 0.3 <= similar.similarity <= 1
+
+
+TEXTS = [".txt", ".srt", ".html", ".po", ".xlf", ".tmx", ".md", ".properties", ".strings", ".xml", ".json", ".arb"]
+
+
+def document(data: bytes) -> None:
+    suffix, data = chosen(data, TEXTS)
+    check_document(f"input{suffix}", data)
+
+
+def check_document(name: str, data: bytes) -> None:
+    """Read a document and write it."""
+    try:
+        found = read_document(name, data, LANGUAGES)
+    except UserError:
+        return
+    if isinstance(found, Package):
+        found = replace(found, data=data)
+    sources = [segment.text for segment in found.segments]
+    with contextlib.suppress(UserError):  # a character that its encoding does not have
+        same = found.render(sources)
+        if isinstance(found, Document) and not found.entries:
+            assert len(read_document(name, same, LANGUAGES).segments) == len(sources)
+        every = found.only("all")
+        every.render([f"é <{segment.text[::-1]}> &" for segment in every.segments], languages=LANGUAGES)
+
+
+PARTS = {
+    ".docx": "word/document.xml", ".pptx": "ppt/slides/slide1.xml", ".xlsx": "xl/sharedStrings.xml",
+    ".odt": "content.xml", ".ods": "content.xml", ".epub": "a.xhtml",
+}  # fmt: skip
+
+
+def part(data: bytes) -> None:
+    suffix, data = chosen(data, list(PARTS))
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in OTHER_PARTS.get(suffix, {}).items():
+            archive.writestr(name, content)
+        archive.writestr(PARTS[suffix], data)
+    check_document(f"input{suffix}", out.getvalue())
+
+
+CONTAINER = (
+    '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="a.opf"/>'
+    "</rootfiles></container>"
+)
+OPF = (
+    '<package xmlns="http://www.idpf.org/2007/opf"><manifest>'
+    '<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine>'
+    "</package>"
+)
+OTHER_PARTS = {
+    ".docx": {"[Content_Types].xml": "<Types/>"},
+    ".epub": {"mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER, "a.opf": OPF},
+}
+
+
+def archive(data: bytes) -> None:
+    suffix, data = chosen(data, list(PARTS))
+    check_document(f"input{suffix}", data)
+
+
+def tokenizer(data: bytes) -> None:
+    with contextlib.suppress(UserError):
+        found = Tokenizer.from_json(data.decode("utf-8", "replace"), SpecialTokens())
+        found.decode(found.encode("The cat. né 🙂"))
+
+
+def sentencepiece(data: bytes) -> None:
+    with contextlib.suppress(UserError):
+        model = read_sentencepiece(file_of(".model", data))
+        vocabulary = {text: i for i, (text, *_) in enumerate(model.entries)}
+        for make in (lambda: sentencepiece_tokenizer(model, 2), lambda: marian_tokenizer(model, vocabulary)):
+            with contextlib.suppress(UserError):
+                make().encode("The cat. né 🙂")
+
+
+@cache
+def tokenizers() -> list[Tokenizer]:
+    texts = ["The cat sat on the mat.", "né 🙂 naïve 12 dogs", "a b c d e f g h"]
+    return [Tokenizer.train(texts, kind=kind, vocab_size=400) for kind in ("bpe", "char", "byte")]
+
+
+def text(data: bytes) -> None:
+    """A tokenizer that knows all bytes gives any text back."""
+    try:
+        line = well_formed(data[1:].decode("utf-16-le", "surrogatepass") if len(data) % 2 else data.decode())
+    except UnicodeDecodeError:
+        return
+    for each in tokenizers():
+        assert each.decode(each.encode(line)) == line
+
+
+MODELS: list[Any] = [Translate, Detect, Suggest, Chat, Completion, Embeddings, Inference, GenerationParameters]
+TYPES = [
+    "application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "text/plain", "\xff"
+]  # fmt: skip
+
+
+def http(data: bytes) -> None:
+    kind, body = chosen(data, TYPES)
+    query, _, body = body.partition(b"\0") if kind == "" else (b"", b"", body)
+    headers = [(b"content-type", kind.encode("latin-1"))] if kind else []
+    sent = False
+
+    async def receive() -> dict[str, object]:
+        nonlocal sent
+        assert not sent
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "query_string": query}
+    try:
+        fields = asyncio.run(read_fields(Request(scope, receive)))
+    except ApiError:
+        return
+    for model in MODELS:
+        with contextlib.suppress(ApiError, UserError):
+            parsed = parse(model, fields)
+            if isinstance(parsed, GenerationParameters):
+                parsed.options()
+
+
+def configuration(data: bytes) -> None:
+    kind, data = chosen(data, ["toml", "decode", "train", *FAMILIES])
+    with contextlib.suppress(UserError):
+        if kind == "toml":
+            TrainConfig.resolve(read_toml(file_of(".toml", data)))
+            return
+        try:
+            record = json.loads(data)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(record, dict):
+            model = {"decode": DecodeConfig, "train": TrainConfig}.get(kind) or FAMILIES[kind].config_class
+            model.resolve(record)
+
+
+TARGETS: dict[str, Target] = {
+    target.__name__: target
+    for target in (
+        pairs, two_files, labeled, tagged, questions, glossary, protection, memory, document, part, archive, tokenizer,
+        sentencepiece, text, http, configuration,
+    )
+}  # fmt: skip

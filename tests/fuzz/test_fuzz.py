@@ -1,0 +1,36 @@
+"""A part of the inputs of `benchmarks/fuzz.py`, without coverage: seeds, those that once failed, and random changes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.mutations import mutations
+from tests.fuzz.seeds import WORDS, all_seeds
+from tests.fuzz.targets import TARGETS
+
+CRASHES = Path(__file__).with_name("crashes")
+N_INPUTS = 3000
+SEEDS = all_seeds()
+
+
+def test_there_are_seeds_for_each_target():
+    assert set(SEEDS) == set(TARGETS)
+    assert {path.name.partition("-")[0] for path in CRASHES.iterdir()} <= set(TARGETS)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("path", sorted(CRASHES.iterdir()), ids=lambda path: path.name)
+def test_what_once_failed(path):
+    TARGETS[path.name.partition("-")[0]](path.read_bytes())
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", TARGETS)
+def test_inputs_that_are_changed_at_random(name):
+    for data in [*SEEDS[name], *mutations(SEEDS[name], WORDS, N_INPUTS, seed=1)]:
+        try:
+            TARGETS[name](data)
+        except Exception as error:
+            error.add_note(f"input: {data!r}")
+            raise
