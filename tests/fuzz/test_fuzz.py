@@ -26,6 +26,7 @@ def test_what_once_failed(path):
 
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:Unclosed file:ResourceWarning")  # of forms that are refused
 @pytest.mark.parametrize("name", TARGETS)
 def test_inputs_that_are_changed_at_random(name):
     for data in [*SEEDS[name], *mutations(SEEDS[name], WORDS, N_INPUTS, seed=1)]:

@@ -61,7 +61,10 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
             elif number == 3:
                 normalizer = dict(protobuf_fields(value))
         # Numbers of the fields in sentencepiece_model.proto: model_type 3, byte_fallback 35, precompiled_charsmap 2.
-        spm = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), normalizer.get(2, b""))
+        character_map = normalizer.get(2, b"")
+        if not isinstance(character_map, bytes):
+            raise ValueError("its map of characters is a number")
+        spm = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), character_map)
         if not spm.of_type(UNKNOWN):
             raise ValueError("no entry for unknown text")
     except OSError as error:
