@@ -130,6 +130,23 @@ def test_a_cache_has_what_another_run_computed(model, files, expected, tmp_path)
         check(tmp_path / name, expected)
 
 
+def test_translations_in_chunks_are_evaluated_as_those_of_the_model(model, corpus, tmp_path):
+    test = ["evaluate", model, "--src", corpus / "dev.en", "--ref", corpus / "dev.fr"]
+    own = glassformer(*test, "--json", *DECODING)
+    assert own.returncode == 0, own.stderr
+    assert glassformer("translate", model, corpus / "dev.en", "--lines", "--out", tmp_path, *DECODING).returncode == 0
+    done = glassformer(*test, "--json", "--outputs", tmp_path / "dev.en", "--interval")
+    assert done.returncode == 0, done.stderr
+    expected, found = json.loads(own.stdout), json.loads(done.stdout)
+    for name in ("BLEU", "chrF2", "TER"):
+        assert found[name]["score"] == expected[name]["score"]
+    assert len(found["BLEU"]["interval"]) == 2
+    write_lines(tmp_path / "short", ["a"])
+    refused(glassformer(*test, "--outputs", tmp_path / "short"), 1, "short: 1 lines, and there are", "a line")
+    refused(glassformer(*test, "--outputs", tmp_path / "none"), 1, "none: no such file")
+    refused(glassformer(*test, "--outputs", tmp_path / "dev.en", *DECODING), 2, "nothing is translated", "Leave")
+
+
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
     """Documents of several formats, one in a folder, and one that cannot be read."""

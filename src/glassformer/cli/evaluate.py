@@ -30,6 +30,7 @@ def evaluate(
     ref: Path | None = None,
     read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     out: Path | None = None,
+    outputs: Path | None = None,
     ensemble: Ensemble = (),
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: bool = False,
@@ -53,6 +54,8 @@ def evaluate(
         src: Source text of a translation; --ref has the references.
         ref: Reference translations, line by line. Not for TSV and JSONL.
         out: Also write the model's outputs to this file, one line for each example. Not for language models.
+        outputs: Translations to evaluate instead of the model's, one line for each example: those of
+            `glassformer translate test.en --lines --out FOLDER`, which can be interrupted, or of another system.
         tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text.
         lowercase: Ignore case in BLEU.
         interval: Also print a 95% confidence interval of each metric, by bootstrap resampling of the examples.
@@ -79,24 +82,51 @@ def evaluate(
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.")
-    if isinstance(task, Translator):
+    if outputs:
+        if not isinstance(task, Translator):
+            raise ConfigError(f"--outputs: for models that translate, not for {task.name}.\n  Leave it out.")
+        if decoding.model_fields_set or ensemble or out:
+            what = "options of decoding, --ensemble and --out have no effect"
+            raise ConfigError(f"--outputs: nothing is translated; {what}.\n  Leave them out.")
+        lines = read_outputs(outputs, len(examples))
+        scores = task.scores_of(lines, examples, tokenize=tokenize, lowercase=lowercase)
+    elif isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
-            outputs, scores = task.evaluate(
-                examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress
-            )
+            lines, scores = task.evaluate(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)
     else:
-        outputs, scores = task.evaluate(examples, decoding)
+        lines, scores = task.evaluate(examples, decoding)
     if out:
-        out.write_text("".join(line + "\n" for line in outputs), encoding="utf-8")
+        out.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     intervals = {}
     if interval:
-        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(outputs, examples).items():
+        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples).items():
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
     if json:
         print(json_module.dumps({examples_key(task): len(examples), **json_record(scores, intervals)}))
     else:
         show(scores, intervals)
+
+
+def read_outputs(path: Path, n: int) -> list[str]:
+    """The lines of a file of outputs.
+
+    Args:
+        n: how many it must have.
+
+    Raises:
+        CorpusError: it cannot be read, or has another number of lines.
+    """
+    from glassformer.corpora.lines import read_lines
+    from glassformer.errors import CorpusError
+
+    lines = list(read_lines(path))
+    if len(lines) != n:
+        raise CorpusError(
+            f"{path}: {len(lines):,} lines, and there are {n:,} examples.\n"
+            "  Is it the output for this test set? Each example needs a line, blank if there is no output."
+        )
+    return lines
 
 
 def examples_key(task: "AnyTask") -> str:

@@ -245,7 +245,7 @@ def checked_pattern(text: str) -> str:
     try:
         parsed = sre_parser.parse(text)
         matches_empty = re.compile(text).match("") is not None
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, OverflowError, RecursionError, ValueError) as error:
         raise ConfigError(f"{where}: not a regular expression: {error}.\n{names}") from None
     if matches_empty or parsed.getwidth()[0] == 0:
         raise ConfigError(f"{where}: matches the empty text.\n{names}")

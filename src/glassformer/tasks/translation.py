@@ -393,15 +393,25 @@ class Translator(TextToTextTask[Example]):
         progress: Callable[[int], None] = no_op,
     ) -> "tuple[list[str], list[Score]]":
         """Best translations, and their BLEU, chrF, TER and fraction of exact matches with the references."""
-        from glassformer.metrics import translation_scores
-        from glassformer.metrics.registry import scores
-
         translations = self.translate([example.src for example in examples], options, progress=progress)
         hypotheses, references = [nbest[0].text for nbest in translations], self.references(examples)
         return hypotheses, [
+            *self.scores_of(hypotheses, examples, tokenize=tokenize, lowercase=lowercase),
+            *self.calibration([nbest[0] for nbest in translations], references),
+        ]
+
+    @classmethod
+    def scores_of(
+        cls, hypotheses: Sequence[str], examples: Sequence[Example], *, tokenize: str = "13a", lowercase: bool = False
+    ) -> "list[Score]":
+        """BLEU, chrF, TER and fraction of exact matches of translations with the references."""
+        from glassformer.metrics import translation_scores
+        from glassformer.metrics.registry import scores
+
+        references = cls.references(examples)
+        return [
             *translation_scores(hypotheses, references, tokenize=tokenize, lowercase=lowercase),
             *scores("texts", hypotheses, references),
-            *self.calibration([nbest[0] for nbest in translations], references),
         ]
 
     def calibration(self, translations: Sequence[Translation], references: Sequence[str]) -> "list[Score]":
