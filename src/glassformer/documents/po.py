@@ -202,7 +202,7 @@ def entry(text: str, message: Message) -> tuple[str | Segment | Either, ...]:
         of = plural.value if plural and is_plural else source.value
         end = f'\\n"{newline}"'
         inner = segments([of], "po", end)
-        if inner[-1] == end:
+        if inner and inner[-1] == end:
             inner[-1] = "\\n"
         start = f'""{newline}"' if end in inner else '"'
         results += [before, f"{translation.keyword} {start}", *inner, '"']
