@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-TAG = re.compile(r"""<(/?)([A-Za-z][\w:.-]*+)(?:"[^"]*"|'[^']*'|[^'"<>])*?(/?)>""")
+TAG = re.compile(r"""<(/?)([A-Za-z][\w:.-]*)(?![\w:.-])(?:"[^"]*"|'[^']*'|[^'"<>])*?(/?)>""")
 AFTER_SPAN = " \t,.;:!?)]}–—-"
 BEFORE_SPAN = " \t([{–—-"
 """Characters that belong to a span at the beginning or the end of a text, between it and the sentence."""
