@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -94,3 +95,10 @@ def test_the_documented_layers_are_those_of_the_contract():
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     documented = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
     assert [layer.strip() for layer in documented.split(">")] == layers
+
+
+@pytest.mark.parametrize("package", ["training", "learning", "bulk", "objectives", "nn", "data"])
+def test_no_wall_clock_decides_what_is_computed(package):
+    """A clock that is set while a run goes on has no effect: durations are those of a clock that only goes forward."""
+    for path in sorted((SRC / package).rglob("*.py")):
+        assert not re.search(r"\btime\.time\b|\btime_ns\(|datetime\.(now|today|utcnow)", path.read_text()), path
