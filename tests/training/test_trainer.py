@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.checkpoint import read_tensors
+from glassformer.checkpoint import read_tensors, save_folder
 from glassformer.data.dataset import Dataset
 from glassformer.learning.translation import TranslationObjective
 from glassformer.models.transformer import TransformerConfig
@@ -212,6 +212,25 @@ def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypat
     saved = read_tensors(trainer.config.out / "model.safetensors")
     expected = candidates[CANDIDATES.index(best)]
     torch.testing.assert_close({name: saved[name] for name in expected}, expected)
+
+
+def test_a_damaged_best_checkpoint_is_named_and_the_final_model_chosen_without_it(trainer, monkeypatch):
+    trainer.progress.step, trainer.progress.best_step = 2, 1
+    best = trainer.config.out / "best" / "step-1"
+    save_folder(best, {"model.safetensors": weights(trainer)})
+    weights_file = best / "model.safetensors"
+    data = bytearray(weights_file.read_bytes())
+    data[-1] ^= 1
+    weights_file.write_bytes(data)
+    monkeypatch.setattr(trainer.validator, "metrics", lambda: {trainer.objective.metric: 0.5})
+    trainer.progress.last_score = 0.5
+    trainer.progress.best_score = 0.9
+    trainer.data.n_examples, trainer.data.dev, trainer.data.label_counts = N_PAIRS, [], {}
+    messages = []
+    finish(trainer, SimpleNamespace(log=messages.append))
+    assert "best/step-1/model.safetensors: damaged" in messages[0]
+    assert "among the other checkpoints" in messages[0]
+    assert "Saved the last checkpoint to" in messages[-1]
 
 
 def test_the_used_budget_is_proportional_to_the_steps(trainer):

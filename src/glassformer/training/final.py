@@ -4,6 +4,7 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject
+from glassformer.errors import CheckpointError
 from glassformer.learning.translation import TranslationObjective
 from glassformer.manifest import verify
 from glassformer.metrics.registry import format_metric, metric
@@ -35,8 +36,12 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     known = {"the last checkpoint": progress.last_score, "the best checkpoint": progress.best_score}
     best = trainer.config.out / "best" / f"step-{progress.best_step}"
     if progress.best_step != progress.step and best.exists():
-        verify(best)
-        candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
+        try:
+            verify(best)
+            candidates["the best checkpoint"] = checkpoint.read_tensors(best / "model.safetensors")
+        except CheckpointError as error:
+            problem = str(error).partition("\n")[0]
+            reporter.log(f"warning: {problem}\n  The final model is chosen among the other checkpoints.")
     if validator.decode_more(len(candidates)) or validator.selection({"loss": 0.0}) != main_metric:
         known = {}  # scores on fewer examples are not comparable; if the loss selects, the others are not known
     selection = main_metric
