@@ -9,7 +9,7 @@ from tests.fuzz.seeds import WORDS, all_seeds
 from tests.fuzz.targets import TARGETS
 
 CRASHES = Path(__file__).with_name("crashes")
-N_INPUTS = 3000
+N_INPUTS = 1500
 SEEDS = all_seeds()
 
 
