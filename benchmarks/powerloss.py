@@ -1,6 +1,6 @@
 """The power fails at any instant: does what is on the disk then continue to the same result?
 
-usage: python -m benchmarks.powerloss [N]
+usage: python -m benchmarks.powerloss N
 
 The system calls of a training, and of a bulk translation by two processes, are traced (strace). After each of them the
 disk may be in several states: what was flushed (fsync) before is there; of the other changes of folders (a file made,
@@ -303,6 +303,8 @@ def test_continued(calls, root, out, arguments, names, expected, n):
         elif digest(out, names) != expected:
             found["different"] += 1
             print(f"  after call {i}, {calls[i][0]}: another result", flush=True)
+        if found["continued"] % 20 == 0:
+            print(f"  {dict(found)}", flush=True)
     return {name: found[name] for name in ("states", "continued", "refused", "different")}
 
 
@@ -332,4 +334,4 @@ def main(n):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
+    main(int(sys.argv[1]))
