@@ -1,8 +1,8 @@
 """Bulk translation of files of lines: overhead, processes, kills, memory.
 
-    python -m benchmarks.bulk MODEL LINES [PYTHON]
+    python -m benchmarks.bulk MODEL LINES [PYTHON] [PART ...]
 
-LINES: a text file. PYTHON: one that has Ray besides.
+LINES: a text file. PYTHON: one that has Ray besides. Parts are measured alone or one after another:
 speed: whole processes in turn, `translate < LINES` and `translate LINES --lines --out`, with one process of all
 threads, one process for each, and actors of Ray; medians of rounds.
 kills: a million lines, a small model with random weights, a process for each core; `kill -9` of the command at up to
@@ -28,7 +28,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from benchmarks.machine import save
+from benchmarks.machine import load_own, save
 from benchmarks.stream_memory import lines, save_model
 from glassformer.bulk.chunks import CHUNK_ITEMS, Chunk
 from glassformer.bulk.outputs import Processor
@@ -125,7 +125,14 @@ def actors(model, text, python, n=N_ACTORS_KILLED):
                 n_killed += 1
         assert process.returncode == 0
         is_equal = (out / Path(text).name).read_bytes() == stream.read_bytes()
-    return {"n_killed": n_killed, "is_equal": is_equal, "seconds": round(time.perf_counter() - start, 1)}
+    with open(text, "rb") as file:
+        n_lines = sum(1 for _ in file)
+    return {
+        "n_lines": n_lines,
+        "n_killed": n_killed,
+        "is_equal": is_equal,
+        "seconds": round(time.perf_counter() - start, 1),
+    }
 
 
 def actor_processes():
@@ -187,14 +194,22 @@ def model_of(record, n_lines=100_000_000, n_cores=16):
     return {"n_lines": n_lines, "cores": n_cores, "lines_a_core_and_second": rate, "hours": hours}
 
 
-def main(model, text, python=None):
-    record = {"memory": memory()}  # first: it is that of a process that has done nothing else
-    record |= {"reading_s": reading(), "kills": kills(), "speed": speed(model, text, python)}
-    if python:
-        record["actors"] = actors(model, text, python)
-    record["model"] = model_of(record)
-    print(record)
-    save("bulk", record, "python -m benchmarks.bulk MODEL LINES [PYTHON]")
+def main(model, text, python="", *names):
+    parts = {
+        "memory": memory,  # first: it is that of a process that has done nothing else
+        "reading_s": reading,
+        "kills": kills,
+        "speed": lambda: speed(model, text, python),
+        "actors": lambda: actors(model, text, python),
+    }
+    for name in names or parts:
+        if name == "actors" and not python:
+            continue
+        record = {**load_own("bulk"), name: parts[name]()}
+        print(name, record[name], flush=True)
+        if parts.keys() - {"actors"} <= record.keys():
+            record["model"] = model_of(record)
+        save("bulk", record, "python -m benchmarks.bulk MODEL LINES [PYTHON] [PART ...]")
 
 
 if __name__ == "__main__":

@@ -76,33 +76,25 @@ def bulk(record: dict) -> list[Row]:
         "processes": "the same, `--workers` for each core",
         "ray": "the same, `--ray local` with an actor for each core",
     }
-    speed, memory = record["speed"], record["memory"]
-    seconds = {name: median(found) for name, found in speed["seconds"].items()}
-    rows = [[names[name], f"{speed['n_lines'] / time_s:,.0f} lines/s"] for name, time_s in seconds.items()]
-    first, *_, last = memory["peak_mb"]
-    kills = record["kills"]
     same = {True: "equal outputs", False: "different outputs"}
-    actors, computed = [], []
+    rows: list[Row] = []
+    if speed := record.get("speed"):
+        seconds = {name: median(found) for name, found in speed["seconds"].items()}
+        rows += [[names[name], f"{speed['n_lines'] / time_s:,.0f} lines/s"] for name, time_s in seconds.items()]
+    if kills := record.get("kills"):
+        rows.append([f"{kills['n_lines']:,} lines, {kills['n_killed']} times `kill -9`", same[kills["is_equal"]]])
     if killed := record.get("actors"):
-        actors = [
-            [f"{speed['n_lines']:,} lines, actors of Ray killed {killed['n_killed']} times", same[killed["is_equal"]]]
-        ]
+        what = f"{killed['n_lines']:,} lines, actors of Ray killed {killed['n_killed']} times"
+        rows.append([what, same[killed["is_equal"]]])
+    if memory := record.get("memory"):
+        first, *_, last = memory["peak_mb"]
+        rows.append([f"peak memory after {memory['n_lines'] // 10:,} lines", f"{first:,.0f} MB"])
+        rows.append([f"peak memory after {memory['n_lines']:,} lines", f"{last:,.0f} MB"])
     if model := record.get("model"):
-        computed = [
-            [
-                f"computed: {model['n_lines']:,} lines, {n} machine{'s' * (n != '1')} of {model['cores']} cores",
-                f"{hours['total'] * 60:,.0f} minutes (reading: {hours['read'] * 60:,.0f})",
-            ]
-            for n, hours in model["hours"].items()
-        ]
-    return [
-        *rows,
-        [f"{kills['n_lines']:,} lines, {kills['n_killed']} times `kill -9`", same[kills["is_equal"]]],
-        [f"peak memory after {memory['n_lines'] // 10:,} lines", f"{first:,.0f} MB"],
-        [f"peak memory after {memory['n_lines']:,} lines", f"{last:,.0f} MB"],
-        *actors,
-        *computed,
-    ]
+        for n, hours in model["hours"].items():
+            what = f"computed: {model['n_lines']:,} lines, {n} machine{'s' * (n != '1')} of {model['cores']} cores"
+            rows.append([what, f"{hours['total'] * 60:,.0f} minutes (reading: {hours['read'] * 60:,.0f})"])
+    return rows
 
 
 def bitflips(record: dict) -> list[Row]:
