@@ -124,6 +124,7 @@ def actors(model, text, python, n=N_ACTORS_KILLED):
                 os.kill(rng.choice(found), signal.SIGKILL)
                 n_killed += 1
         assert process.returncode == 0
+        time_s = time.perf_counter() - start
         is_equal = (out / Path(text).name).read_bytes() == stream.read_bytes()
     with open(text, "rb") as file:
         n_lines = sum(1 for _ in file)
