@@ -27,11 +27,12 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
+# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, also with graphs and weights changed at random.
+HOSTILE = tests/fuzz/test_fuzz.py::test_inputs_that_are_changed_at_random
 sanitize: $(VENV)/.dev
 	CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -g" $(BIN)/python src/glassformer/kernels/build.py
-	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-		$(BIN)/pytest -q -p no:cacheprovider tests/kernels tests/runtime; \
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+		$(BIN)/pytest -q -p no:cacheprovider tests/kernels tests/runtime "$(HOSTILE)[program]" "$(HOSTILE)[weights]"; \
 		status=$$?; $(BIN)/python src/glassformer/kernels/build.py; exit $$status
 
 # The site, with the translator of the demo: build/website/site/index.html

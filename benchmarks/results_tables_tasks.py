@@ -135,10 +135,10 @@ def powerloss(record: dict) -> list[Row]:
 def fuzz(record: dict) -> list[Row]:
     targets = record["targets"]
     rows = [
-        [name, found["inputs"], found["crashes"], round(found["inputs"] / found["seconds"]), found["features"]]
+        [name, found["inputs"], found["failures"], found["inputs_per_s"], found["features"]]
         for name, found in targets.items()
     ]
-    total = [sum(found[key] for found in targets.values()) for key in ("inputs", "crashes", "seconds")]
+    total = [sum(found[key] for found in targets.values()) for key in ("inputs", "failures", "seconds")]
     return [*rows, ["all", total[0], total[1], round(total[0] / total[2]), ""]]
 
 

@@ -5,6 +5,7 @@ import json
 import zipfile
 from io import BytesIO
 
+from glassformer.model_config import FAMILIES
 from glassformer.tokens.tokenizer import Tokenizer
 from tests.fuzz.targets import OTHER_PARTS, PARTS, TEXTS
 
@@ -142,6 +143,8 @@ def typed(names: list[str], contents: dict[str, bytes]) -> list[bytes]:
 
 def all_seeds() -> dict[str, list[bytes]]:
     """The seeds of each target."""
+    from tests.fuzz.model_seeds import model_seeds
+
     tokenizer = Tokenizer.train(["a cat", "the cat"], kind="char").to_json()
     request = {
         "q": ["The cat", "a"], "source": "en", "target": "fr", "format": "html", "model": "m", "messages": [
@@ -168,6 +171,10 @@ def all_seeds() -> dict[str, list[bytes]]:
             for i, content in enumerate([TSV, PROPERTIES, STRINGS, JSON, STRINGS, ANDROID])
         ],
         "labeled": [bytes([i]) + content for i, content in enumerate([TABLE, CSV, JSONL, JSONL, CSV])],
+        "doctor": [
+            bytes([i]) + content
+            for i, content in enumerate([TSV, TSV, PAIRS_CSV, PAIRS_JSONL, TMX, PO, SQUAD, b"a\tB\nb\tO\n\nc\tO\n"])
+        ] + [b"\0The  cat sleeps .\tLe chat\xc2\xa0dort&#39;s\x07.\nThe cat.\tThe cat.\nThe cat.\tThe cat.\n\tx\n"],
         "tagged": [
             b"\0the\tO\nfilm\tB-X\n\nwas\tO\n",
             b"\x011\tthe\tthe\tDET\t_\t_\t_\t_\t_\t_\n1-2\ta" + b"\t_" * 8 + b"\n\n",
@@ -191,6 +198,10 @@ def all_seeds() -> dict[str, list[bytes]]:
             }),
             bytes([list(PARTS).index(".epub")]) + packed({**OTHER_PARTS[".epub"], "a.xhtml": XML[".epub"]}),
         ],
+        "inline": [
+            b'\x01The <b>black</b> cat <i class="x">sat</i><br/>.\0Le chat noir assis.',
+            b"\x03<a>The</a> (<c1/>cat) <b><i>x</i> y</b>!\0Le chat x y !", b"\0<b>a\0", b"\0a\0<b>b",
+        ],
         "tokenizer": [tokenizer.encode()],
         "sentencepiece": [SENTENCEPIECE],
         "text": [
@@ -199,9 +210,15 @@ def all_seeds() -> dict[str, list[bytes]]:
         ],
         "http": [b"\0" + json.dumps(request).encode(), b"\x01q=a&q=b&source=en&target=fr", b"\x02" + multipart,
                  b"\x03q=a&target=fr\0", b"\x04{}", b"\x05{}"],
+        "answer": [
+            b'\0{"choices": [{"message": {"content": "<think>x</think>\\"Le chat\\""}, "finish_reason": "length"}], '
+            b'"usage": {"prompt_tokens": 3, "completion_tokens": 4}}',
+            b'\x013\0{"error": {"message": "Busy"}}', b"\x01Wed, 21 Oct 2065 07:28:00 GMT\0x",
+        ],
         "configuration": [b"\0" + toml, b"\x01" + json.dumps(options).encode(), b"\x02" + json.dumps(training).encode(),
-                          *(bytes([i]) + json.dumps(model).encode() for i in range(3, 10))],
-    }  # fmt: skip
+                          *(bytes([i]) + json.dumps(model).encode() for i in range(3, 10)),
+                          bytes([3 + len(FAMILIES)]) + b'[a]\nsha256 = "' + b"0" * 64 + b'"\n'],
+    } | model_seeds()  # fmt: skip
 
 
 WORDS = [

@@ -9,58 +9,56 @@ import contextlib
 import io
 import json
 import logging
-import os
-import tempfile
+import shutil
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from email.message import Message
 from functools import cache
-from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from starlette.requests import Request
 
 from glassformer.config import read_toml
 from glassformer.corpora.corpus import read_pairs
+from glassformer.corpora.detect import find_task
+from glassformer.corpora.doctor.diagnosis import diagnose
+from glassformer.corpora.doctor.issues import CHECKS
+from glassformer.corpora.doctor.labeled import diagnose_labeled
+from glassformer.corpora.doctor.repair import repair_corpus
 from glassformer.corpora.labeled import read_labeled
 from glassformer.corpora.memory import Memory
+from glassformer.corpora.read_options import DETECT
 from glassformer.corpora.squad import read_questions
 from glassformer.corpora.tagged import read_tagged
 from glassformer.corpora.terms import Glossary, matches, protect_pattern
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.document import Document
+from glassformer.documents.inline import TAG, detach, put_back
 from glassformer.documents.package import Package
-from glassformer.documents.reader import read_document
+from glassformer.documents.reader import document_of, read_document
 from glassformer.errors import UserError
 from glassformer.interop.sentencepiece import marian_tokenizer, read_sentencepiece, sentencepiece_tokenizer
 from glassformer.model_config import FAMILIES
 from glassformer.serve.errors import ApiError
-from glassformer.serve.huggingface import GenerationParameters, Inference
+from glassformer.serve.huggingface import CALL_PARAMETERS, GenerationParameters, Inference, arguments, texts_in
+from glassformer.serve.keys import Keys
 from glassformer.serve.libretranslate import Detect, Suggest, Translate
-from glassformer.serve.openai_requests import Chat, Completion, Embeddings
+from glassformer.serve.openai_requests import Chat, Completion, Embeddings, checked
 from glassformer.serve.requests import parse, read_fields
+from glassformer.synthetic.endpoint import answer_of, message_of, retry_after
 from glassformer.tasks.texts import no_op
-from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, well_formed
+from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, TokenizerType, well_formed
 from glassformer.train_config import TrainConfig
+from tests.fuzz.inputs import FOLDER, chosen, file_of
+from tests.fuzz.model_targets import folder, imported, program, weights
 
 Target = Callable[[bytes], None]
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
 MAX_ITEMS = 2000
 """Number of items of a file that are read: an input is small, and makes no more."""
 LANGUAGES = ("en", "fr")
-FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
-
-
-def chosen(data: bytes, names: Sequence[str]) -> tuple[str, bytes]:
-    """The name that the first byte chooses, and the rest of the input."""
-    return names[data[0] % len(names)] if data else names[0], data[1:]
-
-
-def file_of(suffix: str, data: bytes) -> Path:
-    """A file with a content."""
-    path = FOLDER / f"input{suffix}"
-    path.write_bytes(data)
-    return path
 
 
 def read_all(items: Iterable[object]) -> None:
@@ -89,6 +87,22 @@ def labeled(data: bytes) -> None:
     for keys in ((), ("text=a", "label=b"), ("text=1", "label=2")):
         with contextlib.suppress(UserError):
             read_all(read_labeled([path], keys, skip_bad=bool(keys), log=no_op))
+
+
+def doctor(data: bytes) -> None:
+    """What is inferred, diagnosed and repaired. After a repair, nothing is left to repair."""
+    suffix, data = chosen(data, [".tsv", ".txt", ".csv", ".jsonl", ".tmx", ".po", ".json", ".conll", ".tsv.gz"])
+    path, out = file_of(suffix, data), FOLDER / "repaired"
+    shutil.rmtree(out, ignore_errors=True)
+    with contextlib.suppress(UserError):
+        find_task([path])
+    with contextlib.suppress(UserError):
+        diagnose_labeled([path], DETECT, held_out={})
+    with contextlib.suppress(UserError):
+        json.dumps(diagnose([path], languages=LANGUAGES).to_json())
+        (repaired, *_) = repair_corpus([path], [], out, languages=LANGUAGES).files
+        found = diagnose([repaired], languages=LANGUAGES).counts
+        assert not {kind for kind in found if CHECKS[kind].action in ("drop", "repair")}, found
 
 
 def tagged(data: bytes) -> None:
@@ -135,20 +149,37 @@ def document(data: bytes) -> None:
 
 
 def check_document(name: str, data: bytes) -> None:
-    """Read a document and write it."""
+    """Read a document and write it, also as its record, which is sent between processes."""
     try:
         found = read_document(name, data, LANGUAGES)
     except UserError:
         return
     if isinstance(found, Package):
         found = replace(found, data=data)
+    sent = document_of(json.dumps(found.to_record()).encode(), data)
     sources = [segment.text for segment in found.segments]
+    assert sources == [segment.text for segment in sent.segments]
     with contextlib.suppress(UserError):  # a character that its encoding does not have
         same = found.render(sources)
+        assert sent.render(sources) == same
         if isinstance(found, Document) and not found.entries:
-            assert len(read_document(name, same, LANGUAGES).segments) == len(sources)
-        every = found.only("all")
+            assert same == data
+        every = sent.only("all")
         every.render([f"é <{segment.text[::-1]}> &" for segment in every.segments], languages=LANGUAGES)
+        every.render(["" for segment in every.segments], languages=LANGUAGES)
+
+
+def inline(data: bytes) -> None:
+    """Tags that are taken out and put back: each is there once, and pairs are nested as before."""
+    source, _, output = data[1:].decode("utf-8", "replace").partition("\0")
+    spans = [match.span() for match in TAG.finditer(source)][:100]
+    found = detach(source, spans)
+    output = TAG.sub("", output)
+    n_source, n_target = len(found.core.split()), len(output.split())
+    links = [(i % n_source, i * data[0] % n_target) for i in range(min(30, n_source))] if n_target else []
+    written = put_back(found, output, links)
+    tags = sorted(source[a:b] for a, b in spans)
+    assert sorted(match[0] for match in TAG.finditer(written)) == tags or "<" in output or "<" in TAG.sub("", source)
 
 
 PARTS = {
@@ -205,7 +236,8 @@ def sentencepiece(data: bytes) -> None:
 @cache
 def tokenizers() -> list[Tokenizer]:
     texts = ["The cat sat on the mat.", "né 🙂 naïve 12 dogs", "a b c d e f g h"]
-    return [Tokenizer.train(texts, kind=kind, vocab_size=400) for kind in ("bpe", "char", "byte")]
+    kinds: tuple[TokenizerType, ...] = ("bpe", "char", "byte", "unigram", "wordpiece", "word")
+    return [Tokenizer.train(texts, kind=kind, vocab_size=400) for kind in kinds]
 
 
 def text(data: bytes) -> None:
@@ -215,7 +247,30 @@ def text(data: bytes) -> None:
     except UnicodeDecodeError:
         return
     for each in tokenizers():
-        assert each.decode(each.encode(line)) == line
+        ids, spans = each.offsets(line)
+        assert ids == each.encode(line)
+        assert all(0 <= start <= end <= len(line) for start, end in spans)
+        if each.unk_id is None and each.special_tokens.mask_token is None:
+            assert each.decode(ids) == line
+            stable = each.decode_stable_prefix(ids[: len(ids) // 2])
+            assert line.startswith(stable)
+
+
+def answer(data: bytes) -> None:
+    """What an endpoint answers, which a teacher is asked for."""
+    status, data = chosen(data, ["200", "503"])
+    if status == "200":
+        with contextlib.suppress(UserError):
+            found = answer_of(data, "The cat", "http://a.b")
+            assert all(isinstance(text, str) for text in found.texts)
+        return
+    wait, _, body = data.partition(b"\0")
+    headers = Message()
+    headers["Retry-After"] = " ".join(wait.decode("latin-1").split())
+    error = HTTPError("http://a.b", 503, "Busy", headers, io.BytesIO(body))
+    assert isinstance(message_of(error), str)
+    seconds = retry_after(error)
+    assert seconds is None or seconds >= 0
 
 
 MODELS: list[Any] = [Translate, Detect, Suggest, Chat, Completion, Embeddings, Inference, GenerationParameters]
@@ -246,11 +301,21 @@ def http(data: bytes) -> None:
             parsed = parse(model, fields)
             if isinstance(parsed, GenerationParameters):
                 parsed.options()
+            if isinstance(parsed, Inference):
+                texts_in(parsed.inputs)
+                for pipeline in CALL_PARAMETERS:
+                    with contextlib.suppress(ApiError):
+                        arguments(pipeline, parsed.inputs, parsed.parameters)
+        with contextlib.suppress(ApiError):
+            checked(model, fields)
 
 
 def configuration(data: bytes) -> None:
-    kind, data = chosen(data, ["toml", "decode", "train", *FAMILIES])
+    kind, data = chosen(data, ["toml", "decode", "train", *FAMILIES, "keys"])
     with contextlib.suppress(UserError):
+        if kind == "keys":
+            Keys(file_of(".toml", data)).find("gf-x")
+            return
         if kind == "toml":
             TrainConfig.resolve(read_toml(file_of(".toml", data)))
             return
@@ -263,10 +328,12 @@ def configuration(data: bytes) -> None:
             model.resolve(record)
 
 
+MODEL_TARGETS: dict[str, Target] = {target.__name__: target for target in (program, weights, folder, imported)}
+
 TARGETS: dict[str, Target] = {
     target.__name__: target
     for target in (
-        pairs, two_files, labeled, tagged, questions, glossary, protection, memory, document, part, archive, tokenizer,
-        sentencepiece, text, http, configuration,
+        pairs, two_files, labeled, doctor, tagged, questions, glossary, protection, memory, document, part, archive,
+        inline, tokenizer, sentencepiece, text, http, answer, configuration,
     )
-}  # fmt: skip
+} | MODEL_TARGETS  # fmt: skip

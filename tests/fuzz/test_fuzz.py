@@ -6,10 +6,13 @@ import pytest
 
 from tests.fuzz.mutations import mutations
 from tests.fuzz.seeds import WORDS, all_seeds
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import MODEL_TARGETS, TARGETS
 
 CRASHES = Path(__file__).with_name("crashes")
-N_INPUTS = 1500
+N_INPUTS = 1000
+N_MODELS = 100
+"""The same for the targets that load or execute a model."""
+
 SEEDS = all_seeds()
 
 
@@ -29,7 +32,8 @@ def test_what_once_failed(path):
 @pytest.mark.filterwarnings("ignore:Unclosed file:ResourceWarning")  # of forms that are refused
 @pytest.mark.parametrize("name", TARGETS)
 def test_inputs_that_are_changed_at_random(name):
-    for data in [*SEEDS[name], *mutations(SEEDS[name], WORDS, N_INPUTS, seed=1)]:
+    n = N_MODELS if name in MODEL_TARGETS else N_INPUTS
+    for data in [*SEEDS[name], *mutations(SEEDS[name], WORDS, n, seed=1)]:
         try:
             TARGETS[name](data)
         except Exception as error:

@@ -87,16 +87,22 @@ def execute(graph, config, seed):
     config = config.model_copy(update={name: min(getattr(config, name), size) for name, size in sizes.items()})
     weights = {name: numbers.normal(size=shape).astype(np.float32) for name, shape in graph.weights.items()}
     kernels, _ = library.load()
-    texts = [[1 % max(1, config.vocab_size)] * n for n in (1, 3, min(config.max_len - 1, 21)) if n]
     is_quantized = bool(numbers.integers(2))
     if "step" not in graph.programs:
-        encoder = RuntimeEncoder(graph, config, kernels, weights, is_quantized=is_quantized)
-        hidden = encoder(texts, [[0] * len(text) for text in texts])
-        for head in encoder.heads:
-            encoder.outputs(hidden[-1], head)
+        use(RuntimeEncoder(graph, config, kernels, weights, is_quantized=is_quantized), config)
         return
     config = config.model_copy(update={"vocab_size": graph.programs["step"][-1].width})
-    model = RuntimeModel(graph, config, kernels, weights, is_quantized=is_quantized)
+    use(RuntimeModel(graph, config, kernels, weights, is_quantized=is_quantized), config)
+
+
+def use(model, config):
+    """Compute a few texts with a model, by all its programs."""
+    texts = [[1 % max(1, config.vocab_size)] * n for n in (1, 3, min(config.max_len - 1, 21)) if n]
+    if isinstance(model, RuntimeEncoder):
+        hidden = model(texts, [[0] * len(text) for text in texts])
+        for head in model.heads:
+            model.outputs(hidden[-1], head)
+        return
     state, last = model.start(texts, 2)
     for _ in range(3 if len(texts[-1]) < config.max_len - 4 else 0):
         ((_, tokens),) = model.next_tokens([(last, state)], min(4, config.vocab_size))

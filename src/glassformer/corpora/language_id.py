@@ -25,6 +25,9 @@ MAX_SENTENCES = 10_000
 MAX_CHARACTERS = 1_000
 """Only the beginning of a text is examined."""
 
+MAX_COUNT = 1 << 53
+"""Counts of a file are smaller."""
+
 SMOOTHING = 0.5
 """Added to the counts."""
 
@@ -73,7 +76,20 @@ class LanguageProfiles:
         Raises:
             CheckpointError: a file is damaged.
         """
-        return cls.merged(cls.from_json(path.read_text(encoding="utf-8")) for path in paths)
+        return cls.merged(map(cls.of_file, paths))
+
+    @classmethod
+    def of_file(cls, path: Path) -> "LanguageProfiles":
+        """The profiles of a file.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except ValueError:
+            raise CheckpointError(f"{path}: damaged: not UTF-8.") from None
+        return cls.from_json(text)
 
     @classmethod
     def merged(cls, several: Iterable["LanguageProfiles"]) -> "LanguageProfiles":
@@ -97,8 +113,11 @@ class LanguageProfiles:
                 str(language): Profile(int(value["total"]), {str(gram): int(n) for gram, n in value["counts"].items()})
                 for language, value in json.loads(text).items()
             }
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise CheckpointError(f"{FILE}: damaged.") from None
+        for language, profile in profiles.items():
+            if not all(0 <= n <= profile.total < MAX_COUNT for n in (0, *profile.counts.values())):
+                raise CheckpointError(f"{FILE}: damaged: the counts of {language!r}.")
         return cls(profiles)
 
     def to_json(self) -> str:

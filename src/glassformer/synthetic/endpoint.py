@@ -190,16 +190,27 @@ class EndpointTeacher:
                 f"{self.address}: status {error.code}: {message_of(error)}.\n  Check the address, --endpoint-model and"
                 " the key in the environment variable OPENAI_API_KEY."
             ) from None
-        try:
-            record: JsonObject = json.loads(content)
-            choice = record["choices"][0]
-            text = choice["message"]["content"] or ""
-            usage = record.get("usage") or {}
-            tokens = int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0))
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-            start = content[:80].decode("utf-8", "replace")
-            raise UserError(f"{self.address}: answers with something that is no chat completion: {start!r}.") from None
-        return Answer((cleaned(text, source),), is_truncated=choice.get("finish_reason") == "length", tokens=tokens)
+        return answer_of(content, source, self.address)
+
+
+def answer_of(content: bytes, source: str, address: str) -> Answer:
+    """The answer of the body of a response.
+
+    Raises:
+        UserError: it is no chat completion.
+    """
+    try:
+        record: JsonObject = json.loads(content)
+        choice = record["choices"][0]
+        text = choice["message"]["content"] or ""
+        if not isinstance(text, str):
+            raise TypeError
+        usage = record.get("usage") or {}
+        tokens = int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0))
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError):
+        start = content[:80].decode("utf-8", "replace")
+        raise UserError(f"{address}: answers with something that is no chat completion: {start!r}.") from None
+    return Answer((cleaned(text, source),), is_truncated=choice.get("finish_reason") == "length", tokens=tokens)
 
 
 def cleaned(text: str, source: str) -> str:
@@ -217,8 +228,8 @@ def message_of(error: urllib.error.HTTPError) -> str:
     content = error.read()[:10_000].decode("utf-8", "replace")
     try:
         message = json.loads(content)["error"]
-        content = message["message"] if isinstance(message, dict) else str(message)
-    except (ValueError, KeyError, TypeError):
+        content = str(message["message"] if isinstance(message, dict) else message)
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return " ".join(content.split())[:200] or str(error.reason)
 
@@ -233,5 +244,5 @@ def retry_after(error: urllib.error.HTTPError) -> float | None:
     except ValueError:
         try:
             return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-        except ValueError:
+        except (ValueError, OverflowError):
             return None

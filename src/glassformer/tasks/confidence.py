@@ -103,10 +103,12 @@ class Confidence:
                 tuple(float(x) for x in record[name]) for name in ("mean", "scale", "coefficients")
             )
             confidence = cls(mean, scale, coefficients, int(record["n_words"]))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise CheckpointError(f"{FILE}: damaged.") from None
         sizes = len(mean), len(scale), len(coefficients)
-        if sizes != (N_FEATURES, N_FEATURES, N_FEATURES + 1) or not np.isfinite([*mean, *scale, *coefficients]).all():
+        if sizes != (N_FEATURES, N_FEATURES, N_FEATURES + 1) or not (
+            np.isfinite([*mean, *scale, *coefficients]).all() and min(scale) > 0
+        ):
             raise CheckpointError(f"{FILE}: damaged.")
         return confidence
 

@@ -295,7 +295,7 @@ class Translator(TextToTextTask[Example]):
     def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         task = super().from_folder(folder, config, device)
         if LANGUAGE_PROFILES in read_json(folder / MANIFEST)["files"]:
-            task.detection = LanguageProfiles.from_json((folder / LANGUAGE_PROFILES).read_text("utf-8"))
+            task.detection = LanguageProfiles.of_file(folder / LANGUAGE_PROFILES)
         return task
 
     def contents(
