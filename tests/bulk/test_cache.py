@@ -102,15 +102,16 @@ def test_a_file_that_is_no_cache_is_an_error_and_stays(tmp_path, data):
     if not data:  # an empty file is an empty database
         open_cache(tmp_path).close()
         return
-    with pytest.raises(UserError, match=r"cannot be used as a cache.*\n.*another file"):
+    with pytest.raises(UserError, match=r"cannot be used as a cache.*\n.*a new file"):
         open_cache(tmp_path)
     assert path.read_bytes() == data
 
 
 def test_a_folder_or_a_missing_folder_is_an_error(tmp_path):
-    for path in (tmp_path, tmp_path / "none" / "cache"):
-        with pytest.raises(UserError, match="cannot be used as a cache"):
-            Cache(path, {})
+    with pytest.raises(UserError, match=r"is a folder\.\n  Name a file"):
+        Cache(tmp_path, {})
+    with pytest.raises(UserError, match="none: no such folder"):
+        Cache(tmp_path / "none" / "cache", {})
 
 
 def test_several_processes_write_at_a_time(tmp_path):

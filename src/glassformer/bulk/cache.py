@@ -36,6 +36,9 @@ class Cache:
         """
         self.path, self.max_bytes = path, max_bytes
         self.identity = json.dumps(identity, sort_keys=True).encode()
+        if path.is_dir() or not path.parent.is_dir():
+            what = f"{path}: is a folder" if path.is_dir() else f"{path.parent}: no such folder"
+            raise UserError(f"{what}.\n  Name a file for the cache, in a folder that exists.")
         try:
             self.db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
             self.db.execute("PRAGMA journal_mode = WAL")
@@ -49,7 +52,9 @@ class Cache:
 
     def failure(self, error: sqlite3.Error) -> UserError:
         """The UserError for an error of the database."""
-        return UserError(f"{self.path}: cannot be used as a cache ({error}).\n  Name another file, or delete it.")
+        return UserError(
+            f"{self.path}: cannot be used as a cache ({error}).\n  Name a new file. A cache that is damaged can be deleted."
+        )
 
     def key_of(self, item: Item) -> bytes:
         """Digest of what an output is computed from."""
