@@ -53,7 +53,7 @@ class Cache:
     def failure(self, error: sqlite3.Error) -> UserError:
         """The UserError for an error of the database."""
         return UserError(
-            f"{self.path}: cannot be used as a cache ({error}).\n  Name a new file. A cache that is damaged can be deleted."
+            f"{self.path}: cannot be used as a cache ({error}).\n  Name a new file. A damaged cache can be deleted."
         )
 
     def key_of(self, item: Item) -> bytes:
