@@ -72,10 +72,10 @@ def run_target(name, folder, arguments):
     import atheris
 
     with atheris.instrument_imports(include=["glassformer"]):
-        from tests.fuzz.seeds import WORDS, all_seeds
+        from tests.fuzz.seeds import WORDS, seeds_of
         from tests.fuzz.targets import TARGETS
 
-        seeds = all_seeds()[name]
+        seeds = seeds_of(name)
     for i, seed in enumerate(seeds):
         (folder / "corpus" / f"seed-{i}").write_bytes(seed)
     escaped = ["".join(f"\\x{byte:02x}" for byte in word[:64]) for word in WORDS]

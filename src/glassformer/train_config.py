@@ -315,7 +315,7 @@ class TrainConfig(Config):
                 raise ValueError(f"expected NAME=VALUE, found {assignment!r}")
             try:
                 parsed = tomllib.loads(f"value = {text}")["value"]
-            except tomllib.TOMLDecodeError:
+            except (ValueError, RecursionError):  # also a number of thousands of digits
                 parsed = text
             fields[name] = parsed if isinstance(parsed, bool | int | float | str) else text
         return fields

@@ -2,6 +2,7 @@
 
 import json
 import random
+from functools import cache
 
 from tests.fuzz.model_targets import FILES, KINDS, OTHERS, THEIR_FILES, folder_contents, recorded, saved, their_contents
 from tests.fuzz.seeds import SENTENCEPIECE
@@ -9,6 +10,7 @@ from tests.fuzz.seeds import SENTENCEPIECE
 MAX_BYTES = 20_000
 
 
+@cache
 def model_seeds() -> dict[str, list[bytes]]:
     """The seeds of each target."""
     rng = random.Random(1)

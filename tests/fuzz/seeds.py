@@ -3,11 +3,12 @@
 import gzip
 import json
 import zipfile
+from functools import cache
 from io import BytesIO
 
 from glassformer.model_config import FAMILIES
 from glassformer.tokens.tokenizer import Tokenizer
-from tests.fuzz.targets import OTHER_PARTS, PARTS, TEXTS
+from tests.fuzz.targets import MODEL_TARGETS, OTHER_PARTS, PARTS, TEXTS
 
 TSV = b"The cat sleeps.\tLe chat dort.\nThe dog eats.\tLe chien mange.\n"
 CSV = b'text,label\n"a, b",good\n"c ""d""\ne",bad\n'
@@ -141,10 +142,18 @@ def typed(names: list[str], contents: dict[str, bytes]) -> list[bytes]:
     return [bytes([names.index(name)]) + content for name, content in contents.items()]
 
 
-def all_seeds() -> dict[str, list[bytes]]:
-    """The seeds of each target."""
-    from tests.fuzz.model_seeds import model_seeds
+def seeds_of(name: str) -> list[bytes]:
+    """The seeds of a target. Those of models, which need PyTorch, are made only for these targets."""
+    if name in MODEL_TARGETS:
+        from tests.fuzz.model_seeds import model_seeds
 
+        return model_seeds()[name]
+    return text_seeds()[name]
+
+
+@cache
+def text_seeds() -> dict[str, list[bytes]]:
+    """The seeds of the other targets."""
     tokenizer = Tokenizer.train(["a cat", "the cat"], kind="char").to_json()
     request = {
         "q": ["The cat", "a"], "source": "en", "target": "fr", "format": "html", "model": "m", "messages": [
@@ -180,7 +189,7 @@ def all_seeds() -> dict[str, list[bytes]]:
             b"\x011\tthe\tthe\tDET\t_\t_\t_\t_\t_\t_\n1-2\ta" + b"\t_" * 8 + b"\n\n",
             b'\x02{"words": ["a"], "tags": ["B"]}\n',
         ],
-        "questions": [SQUAD],
+        "questions": [SQUAD, b'{"question": "Who?", "context": "Ann."}', b"Who?\tAnn."],
         "glossary": [
             b"\0# c\ncat|cats\tchat|chats\n", b"\x01en,fr\ncat,chat\n",
             b'\x02<martif type="TBX"><text><body><termEntry><langSet xml:lang="en"><tig><term>cat</term></tig>'
@@ -209,16 +218,18 @@ def all_seeds() -> dict[str, list[bytes]]:
             b"x" + "a\u0301\ud83d".encode("utf-16-le", "surrogatepass"),
         ],
         "http": [b"\0" + json.dumps(request).encode(), b"\x01q=a&q=b&source=en&target=fr", b"\x02" + multipart,
-                 b"\x03q=a&target=fr\0", b"\x04{}", b"\x05{}"],
+                 b"\x03q=a&target=fr\0", b"\x04{}", b"\x05{}",
+                 b"\x01q=a&target=fr&source=en&terms=%5B%5B%22a%22%2C%22b%22%5D%5D&only=all&to=tmx"],
         "answer": [
             b'\0{"choices": [{"message": {"content": "<think>x</think>\\"Le chat\\""}, "finish_reason": "length"}], '
             b'"usage": {"prompt_tokens": 3, "completion_tokens": 4}}',
             b'\x013\0{"error": {"message": "Busy"}}', b"\x01Wed, 21 Oct 2065 07:28:00 GMT\0x",
+            b'\x02{"key": "a", "texts": ["b"], "is_truncated": false, "score": -0.5, "tokens": [1, 2]}\n',
         ],
         "configuration": [b"\0" + toml, b"\x01" + json.dumps(options).encode(), b"\x02" + json.dumps(training).encode(),
                           *(bytes([i]) + json.dumps(model).encode() for i in range(3, 10)),
                           bytes([3 + len(FAMILIES)]) + b'[a]\nsha256 = "' + b"0" * 64 + b'"\n'],
-    } | model_seeds()  # fmt: skip
+    }  # fmt: skip
 
 
 WORDS = [

@@ -41,13 +41,16 @@ from glassformer.documents.reader import document_of, read_document
 from glassformer.errors import UserError
 from glassformer.interop.sentencepiece import marian_tokenizer, read_sentencepiece, sentencepiece_tokenizer
 from glassformer.model_config import FAMILIES
+from glassformer.serve.documents import TranslateFile
 from glassformer.serve.errors import ApiError
 from glassformer.serve.huggingface import CALL_PARAMETERS, GenerationParameters, Inference, arguments, texts_in
 from glassformer.serve.keys import Keys
 from glassformer.serve.libretranslate import Detect, Suggest, Translate
 from glassformer.serve.openai_requests import Chat, Completion, Embeddings, checked
 from glassformer.serve.requests import parse, read_fields
+from glassformer.synthetic.answers import Answers
 from glassformer.synthetic.endpoint import answer_of, message_of, retry_after
+from glassformer.tasks.question_answering import question_of
 from glassformer.tasks.texts import no_op
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, TokenizerType, well_formed
 from glassformer.train_config import TrainConfig
@@ -114,6 +117,8 @@ def tagged(data: bytes) -> None:
 def questions(data: bytes) -> None:
     with contextlib.suppress(UserError):
         read_all(read_questions([file_of(".json", data)]))
+    with contextlib.suppress(UserError):
+        question_of(data.decode("utf-8", "replace"), 0)
 
 
 def glossary(data: bytes) -> None:
@@ -257,12 +262,16 @@ def text(data: bytes) -> None:
 
 
 def answer(data: bytes) -> None:
-    """What an endpoint answers, which a teacher is asked for."""
-    status, data = chosen(data, ["200", "503"])
+    """What an endpoint answers to a teacher, and the file of answers."""
+    status, data = chosen(data, ["200", "503", "kept"])
     if status == "200":
         with contextlib.suppress(UserError):
             found = answer_of(data, "The cat", "http://a.b")
             assert all(isinstance(text, str) for text in found.texts)
+        return
+    if status == "kept":
+        with contextlib.suppress(UserError):
+            Answers(file_of(".jsonl", data), "teacher").file.close()
         return
     wait, _, body = data.partition(b"\0")
     headers = Message()
@@ -273,7 +282,9 @@ def answer(data: bytes) -> None:
     assert seconds is None or seconds >= 0
 
 
-MODELS: list[Any] = [Translate, Detect, Suggest, Chat, Completion, Embeddings, Inference, GenerationParameters]
+MODELS: list[Any] = [
+    Translate, TranslateFile, Detect, Suggest, Chat, Completion, Embeddings, Inference, GenerationParameters
+]  # fmt: skip
 TYPES = [
     "application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "text/plain", "\xff"
 ]  # fmt: skip

@@ -86,7 +86,7 @@ class Records:
                 try:
                     record = json.loads(line)
                     self.keep(ChunkRecord(**record) if "chunk" in record else FileRecord(**record))
-                except (ValueError, TypeError):
+                except (ValueError, TypeError, RecursionError):
                     raise UserError(
                         f"{path}: the line that begins {line[:40]!r} is damaged.\n"
                         "  Delete it: what it says was done is done again."

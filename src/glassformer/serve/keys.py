@@ -84,7 +84,7 @@ def read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: no such file.\n{EXAMPLE}") from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}.") from None
 
 

@@ -30,7 +30,7 @@ def list_of_json(value: Any) -> Any:
     """Forms send a list as JSON."""
     try:
         return (json.loads(value) if value else []) if isinstance(value, str) else value
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("expected a list in JSON") from None
 
 

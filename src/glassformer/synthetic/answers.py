@@ -59,7 +59,7 @@ class Answers:
                 score = None if record["score"] is None else float(record["score"])
                 texts = tuple(map(str, record["texts"]))
                 self.found[str(record["key"])] = Answer(texts, bool(record["is_truncated"]), score, (n_in, n_out))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 raise UserError(
                     f"{self.path}:{number}: damaged.\n  Delete this line: its source is asked again."
                 ) from None

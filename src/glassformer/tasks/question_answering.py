@@ -162,7 +162,7 @@ def question_of(line: str, index: int) -> tuple[str, str]:
         try:
             record = json.loads(line)
             return str(record["question"]), str(record["context"])
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, RecursionError):
             pass
     question, tab, context = line.partition("\t")
     if not tab:
