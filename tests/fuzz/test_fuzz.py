@@ -10,7 +10,7 @@ from tests.fuzz.targets import MODEL_TARGETS, TARGETS
 
 CRASHES = Path(__file__).with_name("crashes")
 N_INPUTS = 1000
-N_MODELS = 100
+N_MODELS = 40
 """The same for the targets that load or execute a model."""
 
 

@@ -21,7 +21,7 @@ from tests.journeys.conftest import ENVIRONMENT
 from tests.journeys.test_without_torch import BLOCK
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # compilers for three platforms, on a machine that is busy
 
 PROCESSORS = {"x86_64": (0x3E, 0x01000007, 0x8664), "aarch64": (0xB7, 0x0100000C, 0xAA64)}
 """Numbers of a processor in ELF, Mach-O and PE files."""
