@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from glassformer.bulk import chunks as chunks_module
+from glassformer.bulk import records as records_module
 from glassformer.bulk import run as run_module
 from glassformer.bulk.folder import output_folder
 from glassformer.bulk.outputs import ENTRY_BYTES, Processor
@@ -134,6 +135,13 @@ def test_a_file_is_flushed_with_its_name_before_its_chunks_are_removed(corpus, m
     )
     start(corpus, names=["one.txt"])
     assert calls[-2:] == [("sync_folder", corpus / "out"), "removed"]
+
+
+def test_the_file_of_the_records_is_flushed_with_its_name(corpus, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(records_module, "sync_folder", flushed.append)
+    start(corpus, names=["one.txt"])
+    assert flushed == [corpus / "out" / ".bulk" / "1-of-1"]
 
 
 def test_a_record_that_a_kill_cut_off_is_dropped_and_a_damaged_one_is_an_error(corpus):

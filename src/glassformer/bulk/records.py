@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from glassformer.bulk.chunks import Chunk, Outputs
-from glassformer.checkpoint import write_error
+from glassformer.checkpoint import sync_folder, write_error
 from glassformer.errors import UserError
 from glassformer.journal import complete_lines
 
@@ -75,6 +75,7 @@ class Records:
         try:
             complete_lines(self.path, repair=True)
             self.file: IO[str] = open(self.path, "a", encoding="utf-8", newline="\n")
+            sync_folder(self.path.parent)  # a power failure takes no name of a file whose lines are flushed
         except OSError as error:
             raise write_error(self.path, error) from None
 
