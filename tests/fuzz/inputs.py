@@ -1,12 +1,15 @@
 """Inputs of targets: files, and choices made by bytes."""
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 Item = TypeVar("Item")
 
