@@ -248,6 +248,13 @@ def test_rows_of_the_glossary_that_are_not_terms_are_named(opened):
     assert page.inner_text(".glossary .problem") == ""
 
 
+def test_words_are_those_that_the_server_numbers(opened):
+    text = "a\x1eb c\x85d\ufeffe\xa0f\u3000g"
+    page = opened(routes={"**/translate": changed(translatedText=[text])})
+    typed(page, "A dog.")
+    assert page.locator(".word").all_text_contents() == text.split()
+
+
 def test_words_that_belong_together_are_highlighted(opened, server):
     page = opened()
     text = LONG  # a sentence of which the random model makes several words

@@ -35,7 +35,9 @@ export function isDraft({ start, text }, position) {
   return start < position && position <= end && !(position === end && END.test(text));
 }
 
+const WORD = /[^\p{White_Space}\x1c-\x1f]+/gu; // as str.split of Python, by which the server numbers words; \s differs
+
 /** The words of a text with their positions. */
 export function wordsOf(text) {
-  return [...text.matchAll(/\S+/g)];
+  return [...text.matchAll(WORD)];
 }

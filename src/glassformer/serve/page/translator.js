@@ -14,7 +14,7 @@ import { Mirror } from "./mirror.js";
 import { Output } from "./output.js";
 import { Overrides } from "./overrides.js";
 import { Requests } from "./requests.js";
-import { isDraft, sentencesOf } from "./sentences.js";
+import { isDraft, sentencesOf, wordsOf } from "./sentences.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
 import { local } from "./storage.js";
@@ -165,7 +165,7 @@ export function translator(rows, models, settings) {
       output.node.removeAttribute("aria-busy");
     }
     if (opening !== own || !word.isConnected) return;
-    const next = others.map((record) => [record, record.text.slice(prefix.length).trim().split(/\s+/)])
+    const next = others.map((record) => [record, wordsOf(record.text.slice(prefix.length)).map(([text]) => text)])
       .filter(([, [first]]) => first && first !== word.textContent)
       .map(([record, [first, ...rest]]) => [first, rest.slice(0, 4).join(" "), () => choose(part, record)]);
     const whole = sentences.filter((text) => text !== part.translation.text).map((text) => ["", text, () => choose(part, { text })]);
