@@ -16,7 +16,7 @@ from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
 from glassformer.manifest import read_json
 from glassformer.model_config import ModelConfig
-from glassformer.models.base import Model
+from glassformer.models.base import Model, WithoutWeights
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load, task_class
@@ -197,7 +197,7 @@ def build_model(
     source: Path,
 ) -> Model:
     """Create our model with the weights returned by `prepare_weights`."""
-    with torch.device("meta"):
+    with WithoutWeights():
         expected = {name: tuple(tensor.shape) for name, tensor in model_class(config).state_dict().items()}
     hf_names = {name: hf_weight_name(name, weight_names) for name in expected}
     used = set(hf_names.values())

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -108,18 +109,24 @@ def compile_library(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
-        def run_variant(variant: str, options: str) -> None:
-            for source, source_options in PER_VARIANT.items():
-                flags_of_both = f"{options} {source_options}".split()
-                output = str(folder / f"{source}.{variant}.o")
-                run(f"-DSUFFIX={variant}", *flags_of_both, "-c", str(FOLDER / source), "-o", output)
+        variants = {"plain": ("1", ""), **dict(reversed(VARIANTS.get(machine, {}).items()))}
 
-        run_variant("plain", "")
-        built = {"plain": "1"}
-        for variant, (condition, options) in reversed(VARIANTS.get(machine, {}).items()):
+        def run_source(variant: str, source: str) -> None:
+            options = f"{variants[variant][1]} {PER_VARIANT[source]}".split()
+            run(f"-DSUFFIX={variant}", *options, "-c", str(FOLDER / source), "-o", f"{folder}/{source}.{variant}.o")
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            running = {
+                variant: [pool.submit(run_source, variant, source) for source in PER_VARIANT] for variant in variants
+            }
+        built: dict[str, str] = {}
+        for variant, (condition, _) in variants.items():
             try:
-                run_variant(variant, options)
+                for compiled in running[variant]:
+                    compiled.result()
             except subprocess.CalledProcessError as error:
+                if variant == "plain":
+                    raise
                 print(f"kernels without {variant}: {error.stderr.strip().splitlines()[:1]}", file=sys.stderr)
             else:
                 built = {variant: condition, **built}

@@ -7,7 +7,7 @@ import torch
 from glassformer.errors import ConfigError, UserError
 from glassformer.memory import available_bytes, proc_bytes
 from glassformer.model_config import ModelConfig
-from glassformer.models.base import Model
+from glassformer.models.base import Model, WithoutWeights
 from glassformer.train_config import TrainConfig
 from glassformer.training.distributed import Processes
 from glassformer.training.optimizer import OPTIMIZERS
@@ -77,7 +77,7 @@ def check_model_fits(
         UserError: it does not.
     """
     available = available_bytes(str(device))
-    with torch.device("meta"):  # no memory, no random numbers
+    with WithoutWeights():
         parameters = list(model_class(model_config).parameters())
     needed = state_bytes(config, sum(p.numel() * p.element_size() for p in parameters), processes)
     if device.type == "cpu":
