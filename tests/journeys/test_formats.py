@@ -20,10 +20,8 @@ FOLDER = Path(__file__).parents[1] / "formats"
 TEXTS = ["the cat", "a dog sat on the mat", "Where is the old man?"]
 TRAINING = "training"
 """A folder with two text files and a training on them, which was stopped after half of its steps."""
-TRAIN = (
-    "train train.en train.fr --out run --steps 8 --save-every 4 --validate-every 8 --threads 1 --batch-tokens 200"
-    " --d-model 16 --n-heads 2 --d-ff 16 --n-layers 1 --vocab-size 300"
-).split()
+FILES = ("train", "train.en", "train.fr", "--out", "run", "--steps", 8, "--save-every", 4, "--validate-every", 8)
+TRAIN = (*FILES, *("--d-model", 16, "--n-heads", 2, "--d-ff", 16, "--n-layers", 1, "--vocab-size", 300, "--threads", 1))
 SIZES = dict(d_model=16, n_heads=4, d_ff=16, n_layers=1, n_encoder_layers=1, n_decoder_layers=1, max_len=32)
 MODELS = {
     "translator": ("translation", "transformer", "bpe"),

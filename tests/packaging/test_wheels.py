@@ -51,7 +51,9 @@ def built(folder: Path, *platforms: str, root: Path = ROOT) -> Path:
 def folder(tmp_path_factory) -> Path:
     if "WHEELS" in os.environ:
         return ROOT / os.environ["WHEELS"]
-    return built(tmp_path_factory.mktemp("wheels"), "manylinux_2_17_x86_64", "musllinux_1_1_aarch64", "macosx_11_0_arm64")
+    return built(
+        tmp_path_factory.mktemp("wheels"), "manylinux_2_17_x86_64", "musllinux_1_1_aarch64", "macosx_11_0_arm64"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -85,34 +86,36 @@ def find_component(model: Model, name: str) -> Component:
 def disabled_components(model: Model, disabled: Sequence[Component]) -> Iterator[None]:
     """Disable components of a model inside the `with` block.
 
-    The output of a head is replaced by 0, a sub-layer adds 0 to the residual stream, a layer returns its input.
+    The output of a head is multiplied by 0, a sub-layer adds 0 to the residual stream: their weights are replaced, so
+    that programs can compute the model. A layer returns its input.
     """
     with ExitStack() as undo:
         for component in disabled:
             module = model.get_submodule(component.name)
-            if component.head is not None:
-                handle = module.out_proj.register_forward_pre_hook(zero_head_hook(component.head, module.n_heads))  # type: ignore[union-attr, arg-type]
-                undo.callback(handle.remove)
-            elif isinstance(module, Attention):
-                undo.enter_context(replaced(module, "attend", lambda x, *_, **__: torch.zeros_like(x)))
-            elif isinstance(module, FeedForward):
-                undo.enter_context(replaced(module, "forward", torch.zeros_like))
-            else:
+            if isinstance(module, TransformerBlock):
                 undo.enter_context(replaced(module, "forward", skip_block))
+                continue
+            last: Any = module.down if isinstance(module, FeedForward) else module.out_proj
+            weight = last.weight.detach().clone()
+            if component.head is None:
+                undo.enter_context(replaced_weight(last, "weight", torch.zeros_like(weight)))
+                if last.bias is not None:
+                    undo.enter_context(replaced_weight(last, "bias", torch.zeros_like(last.bias)))
+            else:
+                weight.unflatten(1, (module.n_heads, -1))[:, component.head] = 0
+                undo.enter_context(replaced_weight(last, "weight", weight))
         yield
 
 
-def zero_head_hook(head: int, n_heads: int) -> Callable[..., Tensor]:
-    """Forward pre-hook of the output projection that sets the output of one head to 0."""
-
-    def hook(module: nn.Module, args: tuple[Tensor]) -> Tensor:
-        (heads,) = args
-        d_head = heads.size(-1) // n_heads
-        heads = heads.clone()
-        heads[..., head * d_head : (head + 1) * d_head] = 0
-        return heads
-
-    return hook
+@contextmanager
+def replaced_weight(module: nn.Module, name: str, value: Tensor) -> Iterator[None]:
+    """Replace a weight of a module inside the `with` block."""
+    original = getattr(module, name)
+    setattr(module, name, nn.Parameter(value, requires_grad=False))
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
 
 
 def skip_block(x: Tensor, *_: object, cache: KeyValueCache | None = None, **__: object) -> Tensor:
@@ -139,11 +142,7 @@ def ablate(
     Returns: the metrics of the full model, and one result per component.
     """
     objective = objective_of(task)
-    unchanged = task.model.register_forward_hook(lambda *_: None)  # computed as the others are: by its modules, in fp32
-    try:
-        baseline = objective.validate(examples)
-    finally:
-        unchanged.remove()
+    baseline = objective.validate(examples)
     results = []
     for component in components(task.model, kind):
         with disabled_components(task.model, [component]):
