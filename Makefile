@@ -8,18 +8,18 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
 
-# Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; those that run
-# whole commands and training runs go without, which is faster.
+# Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; the others go
+# without, which is faster.
 PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
-WHOLE = tests/browser tests/hostile tests/inspection tests/journeys tests/learning tests/pipelines
+MODULES = $(addprefix tests/,data generate interop kernels nn objectives oracles runtime training)
 
 test: $(VENV)/.dev
-	$(PYTEST) $(WHOLE:%=--ignore=%)
-	JAXTYPING_DISABLE=1 $(PYTEST) $(WHOLE)
+	$(PYTEST) $(MODULES)
+	JAXTYPING_DISABLE=1 $(PYTEST) $(MODULES:%=--ignore=%)
 
 quick: $(VENV)/.dev
-	$(PYTEST) -m "not slow" $(WHOLE:%=--ignore=%)
-	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(WHOLE)
+	$(PYTEST) -m "not slow" $(MODULES)
+	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(MODULES:%=--ignore=%)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """One thread a process, the same random numbers in every test, and shapes that are checked.
 
 The signatures of tensors are checked unless JAXTYPING_DISABLE=1 is set, as `make test` sets it for the tests that run
-whole commands and training runs. In CI (CI=true) a skipped test is a failure.
+whole commands and training runs; checks make a test of modules three times as slow. In CI (CI=true) a skipped test is a failure.
 """
 
 import atexit
@@ -39,6 +39,19 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     *("--disable-sync", "--no-first-run"),
 ]
+
+
+checked: set[tuple[str, str]] = set()
+
+
+def pytest_runtest_setup(item):
+    """Check shapes in the first case of each test, and in the first of each file with a value of a parameter."""
+    if jaxtyping.config.jaxtyping_disable and not checked:
+        return  # for the whole process
+    values = item.callspec.id.split("-") if hasattr(item, "callspec") else []
+    keys = {(str(item.path), name) for name in (item.originalname, *values)}
+    jaxtyping.config.update("jaxtyping_disable", keys <= checked)
+    checked.update(keys)
 
 
 @pytest.fixture(autouse=True)
