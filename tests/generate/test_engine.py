@@ -63,8 +63,12 @@ def engine_of(model, batch_tokens=64, **options):
     )  # fmt: skip
 
 
-def requests(model, n):
-    """Sources of different lengths, options that the model has, and maximum numbers of new tokens."""
+def requests(model):
+    """Sources of different lengths, options that the model has, and maximum numbers of new tokens.
+
+    Fewer for the eager model, whose steps take 20 times as long: two of each of its options, in several batches.
+    """
+    n = 23 if isinstance(model, RuntimeModel) else 11
     rng = random.Random(n)
     options = [x for x in OPTIONS if not x.shortlist or isinstance(model, RuntimeModel)]
     source = lambda: [*(rng.randrange(3, VOCAB) for _ in range(rng.randrange(1, 20))), EOS]
@@ -86,13 +90,13 @@ def finish(engine):
 
 @pytest.fixture(scope="module")
 def expected(model):
-    """Results of `requests(23)`, each decoded alone."""
-    return [alone(model, *request, index) for index, request in enumerate(requests(model, 23))]
+    """Results of `requests`, each decoded alone."""
+    return [alone(model, *request, index) for index, request in enumerate(requests(model))]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_requests_that_arrive_at_any_time_are_decoded_as_if_alone(model, expected, seed):
-    rng, engine, pending, results = random.Random(seed), engine_of(model), requests(model, 23), {}
+    rng, engine, pending, results = random.Random(seed), engine_of(model), requests(model), {}
     rng.shuffle(order := list(range(len(pending))))
     index_of = {}
     while order or engine.n_unfinished:
@@ -122,7 +126,7 @@ JOINED = [
 def test_requests_that_begin_later_join_the_search_that_is_computed(model, options, prefix):
     """One search has all requests, at different positions; each result is that of the request alone."""
     rng, engine, results = random.Random(5), engine_of(model), {}
-    pending = [source for source, _, _ in requests(model, 29)]
+    pending = [source for source, _, _ in requests(model)]
     limits = [rng.randrange(1, 15) for _ in pending]
     positions = 0
     for index, (source, limit) in enumerate(zip(pending, limits, strict=True)):
@@ -152,7 +156,7 @@ def in_threads(function, arguments):
 
 
 def test_several_threads_call_one_engine(model, expected):
-    engine, pending, results, index_of = engine_of(model), requests(model, 23), {}, {}
+    engine, pending, results, index_of = engine_of(model), requests(model), {}, {}
 
     def client(first):
         for index in range(first, len(pending), 3):
@@ -167,13 +171,13 @@ def test_several_threads_call_one_engine(model, expected):
 
 def test_two_engines_decode_with_one_model_at_the_same_time(model, expected):
     def client(first):
-        return [alone(model, *requests(model, 23)[index], index) for index in range(first, 23, 2)]
+        return [alone(model, *requests(model)[index], index) for index in range(first, len(expected), 2)]
 
     assert in_threads(client, range(2)) == [expected[0::2], expected[1::2]]
 
 
 def test_a_cancelled_request_is_gone_after_the_call_and_changes_no_other(model, expected):
-    pending = requests(model, 23)
+    pending = requests(model)
     for n_steps in (0, 1, 3):
         engine = engine_of(model, batch_tokens=1000)
         for source, options, limit in pending:
@@ -230,7 +234,7 @@ def test_a_batch_that_does_not_fit_in_memory_is_halved_with_a_warning():
     model = TorchDecoder(random_model(32))
     sources = [[5, i, EOS] for i in range(3, 20)]
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
-    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options))
+    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options, [4] * len(sources)))
     expected = decode(model)
     with pytest.warns(UserWarning, match="batches have at most") as warnings:
         assert decode(Small(model, 5)) == expected
@@ -262,13 +266,13 @@ def test_no_result_is_lost_when_the_memory_is_insufficient_in_any_step(step):
 def test_no_more_requests_are_decoded_together_than_fit_in_memory(model, n_together, monkeypatch):
     sources = [[5, i, EOS] for i in range(3, 20)]
     options = DecodeConfig(beam=2, batch_tokens=8 * 16)
-    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options))
+    decode = lambda model: engine_of(model, batch_tokens=8 * 16).decode(Sources(sources, options, [4] * len(sources)))
     expected = decode(model)
-    needed = engine_module.bytes_needed(model, 2, 3 + 30)
+    needed = engine_module.bytes_needed(model, 2, 3 + 4)
     monkeypatch.setattr(engine_module, "available_bytes", lambda device: n_together * needed / engine_module.USABLE)
     engine = engine_of(model, batch_tokens=8 * 16)
     for source in sources:
-        engine.submit(source, options, max_new_tokens=30)
+        engine.submit(source, options, max_new_tokens=4)
     with pytest.warns(UserWarning, match="batches have at most") if n_together < 16 else nullcontext():
         engine.step()
     assert sum(len(batch.requests) for batch in engine.batches) <= n_together

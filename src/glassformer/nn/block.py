@@ -130,20 +130,30 @@ class TransformerBlock(nn.Module):
             position_bias: added to the scores of self-attention.
             rotary: rotary position embedding of the queries and keys of self-attention.
         """
-
-        def self_attend(x: Tensor) -> Tensor:
-            q, k, v = self.self_attention.queries_keys_values(x, rotary)
-            if cache is not None:
-                k, v = cache.append(k, v)
-            causal = self.causal and x.size(1) > 1  # a single new position attends to all cached positions
-            return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, queries=q)
-
-        def cross_attend(x: Tensor) -> Tensor:
-            assert cross_keys_values is not None
-            queries = x.reshape(cross_keys_values[0].size(0), -1, x.size(-1))
-            return self.cross_attention.attend(queries, *cross_keys_values, cross_mask).reshape(x.shape)
-
-        x = self.self_attn_residual(x, self_attend)
+        x = self.self_attn_residual(x, lambda x: self.self_attend(x, mask, position_bias, rotary, cache))
         if cross_keys_values is not None:
-            x = self.cross_attn_residual(x, cross_attend)
+            x = self.cross_attn_residual(x, lambda x: self.cross_attend(x, cross_keys_values, cross_mask))
         return self.feedforward_residual(x, self.feedforward)
+
+    def self_attend(
+        self,
+        x: Float[Tensor, "rows length d_model"],
+        mask: Bool[Tensor, "#rows #heads #length #keys"] | Packing | None,
+        position_bias: Float[Tensor, "1 heads #length keys"] | None,
+        rotary: Rotary | None,
+        cache: KeyValueCache | None,
+    ) -> Float[Tensor, "rows length d_model"]:
+        q, k, v = self.self_attention.queries_keys_values(x, rotary)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        causal = self.causal and x.size(1) > 1  # a single new position attends to all cached positions
+        return self.self_attention.attend(x, k, v, mask, causal=causal, position_bias=position_bias, queries=q)
+
+    def cross_attend(
+        self,
+        x: Float[Tensor, "rows length d_model"],
+        keys_values: KeysValues,
+        mask: Bool[Tensor, "batch 1 1 m"] | Packing | None,
+    ) -> Float[Tensor, "rows length d_model"]:
+        queries = x.reshape(keys_values[0].size(0), -1, x.size(-1))
+        return self.cross_attention.attend(queries, *keys_values, mask).reshape(x.shape)
