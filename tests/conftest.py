@@ -1,7 +1,7 @@
 """One thread a process, the same random numbers in every test, and shapes that are checked.
 
-The signatures of tensors are checked unless JAXTYPING_DISABLE=1 is set, as `make test` sets it for the tests that run
-whole commands and training runs; checks make a test of modules three times as slow. In CI (CI=true) a skipped test is a failure.
+The signatures of tensors are checked in tests of modules, which makes them three times as slow; not if
+JAXTYPING_DISABLE=1 is set, as `make test` sets it for all other tests. In CI (CI=true) a skipped test is a failure.
 """
 
 import atexit
