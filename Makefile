@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test quick check bench docs wheels sanitize clean
+.PHONY: demo test quick exhaustive check bench docs wheels sanitize clean
 
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
@@ -14,12 +14,16 @@ PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 MODULES = $(addprefix tests/,data generate interop kernels nn objectives oracles runtime training)
 
 test: $(VENV)/.dev
-	$(PYTEST) $(MODULES)
-	JAXTYPING_DISABLE=1 $(PYTEST) $(MODULES:%=--ignore=%)
+	$(PYTEST) -m "not exhaustive" $(MODULES)
+	JAXTYPING_DISABLE=1 $(PYTEST) -m "not exhaustive" $(MODULES:%=--ignore=%)
 
 quick: $(VENV)/.dev
 	$(PYTEST) -m "not slow" $(MODULES)
 	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(MODULES:%=--ignore=%)
+
+# Before a release: what takes minutes and of which `make test` has a shorter test.
+exhaustive: $(VENV)/.dev
+	JAXTYPING_DISABLE=1 $(BIN)/pytest -q -m exhaustive
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

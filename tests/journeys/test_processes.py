@@ -96,7 +96,7 @@ def alone(request, corpus, tmp_path_factory) -> tuple[Path, list]:
 
 @pytest.mark.parametrize(
     ("alone", "options"),
-    [(MORE, ["--devices", 4]), (MORE, ["--devices", 2, "--shard"])],
+    [(MORE, ["--devices", 4]), pytest.param(MORE, ["--devices", 2, "--shard"], marks=pytest.mark.exhaustive)],
     indirect=["alone"],
     ids=str,
 )
@@ -131,6 +131,7 @@ main()
 are called instead of graphs, and packed sequences have masks."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("packs", "size"), [(0, 4), (1, 2)], ids=["padded", "packed"])
 def test_several_processes_with_graphs_have_the_curve_and_the_weights_of_one(
     corpus, tmp_path, monkeypatch, packs, size
@@ -152,6 +153,7 @@ def test_several_processes_with_graphs_have_the_curve_and_the_weights_of_one(
     torch.testing.assert_close(tensors(out), tensors(one), rtol=0, atol=1e-4)
 
 
+@pytest.mark.exhaustive
 def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path):
     more = [*MORE, "--shard"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -181,6 +183,7 @@ def test_a_signal_to_any_rank_saves_a_checkpoint_and_another_number_of_processes
     assert "written by a training with 2 processes; this one has 1" in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_hung_rank_ends_the_job_within_the_time_limit_and_is_named(corpus, tmp_path):
     out = tmp_path / "run"
     process = start(command(corpus, out, devices=2, timeout_s=3))

@@ -67,7 +67,7 @@ def unbroken(corpus, tmp_path_factory) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 9))])
 def test_a_run_killed_at_random_times_ends_with_the_same_weights(corpus, tmp_path, unbroken, seed):
     rng = random.Random(seed)
     out = tmp_path / "run"

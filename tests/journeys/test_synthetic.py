@@ -78,6 +78,7 @@ def test_a_killed_training_with_monolingual_text_ends_with_the_same_weights(corp
     assert weights(broken) == weights(whole)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_killed_training_on_several_corpora_ends_with_the_same_weights(corpus, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
