@@ -173,10 +173,10 @@ def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):
         with pytest.raises(ConfigError, match="glassformer calibrate"):
             gf.load(tmp_path / "model").run(LINES, DecodeConfig(**options))
     src, ref = tmp_path / "src", tmp_path / "ref"
-    task, lines = gf.load(tmp_path / "model"), ["the black cat sat on a couch", "a dog", "the cat"] * 200
+    task, lines = gf.load(tmp_path / "model"), ["the black cat sat on a couch", "a dog", "the cat"] * 70
     src.write_text("\n".join(lines))
     outputs = task.run(lines)
-    ref.write_text("\n".join([outputs[0], "x y z", outputs[2]] * 200))
+    ref.write_text("\n".join([outputs[0], "x y z", outputs[2]] * 70))
     calibrate(tmp_path / "model", src=src, ref=ref, device="cpu")
     assert "expected calibration error" in capsys.readouterr().out.lower()
     assert gf.load(tmp_path / "model").run(LINES, DecodeConfig(confidence=True))
