@@ -14,7 +14,7 @@ from glassformer.training.run import train
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 OTHER_VALUES = {
     "activation": "silu", "attention": "additive", "pooler_activation": "relu", "sinusoid_layout": "concat",
-    "d_head": 10, "n_kv_heads": 1, "norm_eps": 1e-3, "rope_theta": 77.0,
+    "d_head": 10, "n_kv_heads": 1, "norm_eps": 1e-3, "rope_theta": 77.0, "n_encoder_layers": 3, "n_decoder_layers": 2,
 }  # fmt: skip
 TASKS = {"bert": "masked-lm", "gpt2": "causal-lm", "llama": "causal-lm", "skipgram": "skip-gram"}
 
