@@ -140,3 +140,10 @@ def test_a_column_beyond_the_last_is_an_error_in_the_first_row(tmp_path):
 def test_a_column_that_the_format_does_not_have_is_an_error_before_reading(tmp_path, name, column):
     with pytest.raises(ConfigError, match=rf"--keys tags={column}: .*\n  \w"):
         read_tagged([tmp_path / name], column)
+
+
+@pytest.mark.parametrize("name", ["a.tmx", "a.xlf", "a.po", "a.zip", "a.properties", "a.csv"])
+def test_formats_without_tags_are_refused_also_if_their_lines_have_two_columns(tmp_path, name):
+    path = write(tmp_path / name, 'msgid "a"\nmsgstr "b"\n')
+    with pytest.raises(CorpusError, match=r"cannot be read from this format \("):
+        sentences(path)

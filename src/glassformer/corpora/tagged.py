@@ -62,6 +62,11 @@ def _reader(path: Path, column: str | int | None, keys: Mapping[str, str]) -> It
                 raise ConfigError(f"--keys tags={column}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
             return _sentences(path, _conllu_rows(path, str(column or "upos")))
         case _:
+            if format_of(path) not in ("lines", "tsv"):
+                raise CorpusError(
+                    f"{name(path)}: tagged words cannot be read from this format ({format_of(path)}).\n"
+                    "  Use CoNLL (.conll, .txt, .tsv), CoNLL-U (.conllu) or JSONL (.jsonl)."
+                )
             if column is not None and (not isinstance(column, int) or column < 2):
                 raise ConfigError(
                     f"--keys tags={column}: {name(path)} is CoNLL, its columns have numbers.\n"
