@@ -14,9 +14,9 @@ from glassformer.inspection.ablation import (
     components,
     disabled_components,
     find_component,
+    objective_in_fp32,
     prune,
 )
-from glassformer.learning.registry import objective_of
 from glassformer.tasks.registry import load
 from tests.inspection.models import make, text_for
 
@@ -109,17 +109,27 @@ def test_a_model_in_int8_cannot_be_changed(tmp_path):
 
 
 @pytest.mark.parametrize("kind", COMPONENT_KINDS)
+def test_all_is_decoded_in_fp32_also_where_a_validation_is_not(kind, monkeypatch):
+    task, used = make("translation", "transformer"), []
+    decodable = type(task).decodable
+    monkeypatch.setattr(type(task), "validation_precision", "int8")
+    monkeypatch.setattr(type(task), "decodable", lambda self, name: used.append(name) or decodable(self, name))
+    ablate(task, EXAMPLES, kind)
+    assert set(used) == {"fp32"}
+
+
+@pytest.mark.parametrize("kind", COMPONENT_KINDS)
 def test_results_are_metrics_without_each_part_by_descending_importance(kind):
     task = make("translation", "transformer")
     baseline, results = ablate(task, EXAMPLES, kind)
-    assert baseline == objective_of(task).validate(EXAMPLES)
+    assert baseline == objective_in_fp32(task).validate(EXAMPLES)
     assert len(results) == {"heads": 16, "sublayers": 13, "layers": 5}[kind]
     assert [result.change["loss"] for result in results] == sorted(
         (result.change["loss"] for result in results), reverse=True
     )
     for result in results[:3]:
         with disabled_components(task.model, [result.component]):
-            assert objective_of(task).validate(EXAMPLES) == result.metrics
+            assert objective_in_fp32(task).validate(EXAMPLES) == result.metrics
         assert result.change["loss"] == pytest.approx(result.metrics["loss"] - baseline["loss"])
 
 

@@ -107,14 +107,13 @@ def save_pruned(
     """Write a model folder without the least important heads, and print its metrics, size and time."""
     from glassformer import checkpoint
     from glassformer.inspection import ablation
-    from glassformer.learning.registry import objective_of
     from glassformer.metrics.registry import metric
 
     before = ablation.validation_seconds(task, examples)
     n_before = sum(p.numel() for p in task.model.parameters())
     pruned_heads = ablation.prune(task, results, n_heads)
     after, n_after = ablation.validation_seconds(task, examples), sum(p.numel() for p in task.model.parameters())
-    metrics = objective_of(task).validate(examples)
+    metrics = ablation.objective_in_fp32(task).validate(examples)
     checkpoint.save_folder(out, task.contents())
     print(f"without {', '.join(map(str, pruned_heads))}:", file=sys.stderr)
     changes = ", ".join(

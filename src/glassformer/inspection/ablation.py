@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.inspection.record import replaced
+from glassformer.learning.base import AnyObjective
 from glassformer.learning.registry import objective_of
 from glassformer.metrics.registry import metric
 from glassformer.models.base import Model
@@ -92,16 +93,14 @@ def disabled_components(model: Model, disabled: Sequence[Component]) -> Iterator
     with ExitStack() as undo:
         for component in disabled:
             module = model.get_submodule(component.name)
+            last: Any = module.down if isinstance(module, FeedForward) else getattr(module, "out_proj", None)
             if isinstance(module, TransformerBlock):
                 undo.enter_context(replaced(module, "forward", skip_block))
-                continue
-            last: Any = module.down if isinstance(module, FeedForward) else module.out_proj
-            weight = last.weight.detach().clone()
-            if component.head is None:
-                undo.enter_context(replaced_weight(last, "weight", torch.zeros_like(weight)))
-                if last.bias is not None:
-                    undo.enter_context(replaced_weight(last, "bias", torch.zeros_like(last.bias)))
+            elif component.head is None:
+                for name, weight in list(last.named_parameters()):
+                    undo.enter_context(replaced_weight(last, name, torch.zeros_like(weight)))
             else:
+                weight = last.weight.detach().clone()
                 weight.unflatten(1, (module.n_heads, -1))[:, component.head] = 0
                 undo.enter_context(replaced_weight(last, "weight", weight))
         yield
@@ -126,6 +125,13 @@ def skip_block(x: Tensor, *_: object, cache: KeyValueCache | None = None, **__: 
     return x
 
 
+def objective_in_fp32(task: AnyTask) -> AnyObjective:
+    """The objective of a task, which decodes in fp32: less precise arithmetic would be part of the differences."""
+    objective = objective_of(task)
+    objective.decoding_precision = "fp32"
+    return objective
+
+
 def ablate(
     task: AnyTask,
     examples: Sequence[CorpusExample],
@@ -141,7 +147,7 @@ def ablate(
 
     Returns: the metrics of the full model, and one result per component.
     """
-    objective = objective_of(task)
+    objective = objective_in_fp32(task)
     baseline = objective.validate(examples)
     results = []
     for component in components(task.model, kind):

@@ -12,6 +12,7 @@ from torch import Tensor
 from glassformer.data.batch import BatchT
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.data.ragged import Row
+from glassformer.decode_config import Precision
 from glassformer.learning.held_out import HeldOut, SmallestHashes
 from glassformer.tasks.base import AnyTask, ExampleT, Log, Task
 from glassformer.tokens.tokenizer import Tokenizer
@@ -66,6 +67,8 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
 
     task: Task[ExampleT]
     """The task, whose model is trained; objectives narrow the type."""
+    decoding_precision: Precision | None = None
+    """Arithmetic in which `validate` decodes. None: that of the task, which may be a faster one than fp32."""
     n_truncated: int = 0
     """Number of examples of which `encode` cut off a part."""
     options: ClassVar[tuple[str, ...]] = ()

@@ -29,7 +29,8 @@ class MultitaskObjective(TextToTextObjective[PromptedExample]):
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
-        options = DecodeConfig(beam=1, batch_tokens=4096, precision=self.task.validation_precision)
+        precision = self.decoding_precision or self.task.validation_precision
+        options = DecodeConfig(beam=1, batch_tokens=4096, precision=precision)
         outputs = self.map_parts(lambda examples: self.task.best_outputs(examples, options), decoded)
         correct: dict[str, list[bool]] = {}
         for output, example in zip(outputs, decoded, strict=True):

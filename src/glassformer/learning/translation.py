@@ -238,7 +238,8 @@ class TranslationObjective(TextToTextObjective[Example]):
             n_decoded: decode this many of the examples, evenly spaced; the loss is that of all. Default: all.
         """
         decoded = evenly_spaced(examples, n_decoded)
-        options = DecodeConfig(beam=1, batch_tokens=4096, precision=self.task.validation_precision)
+        precision = self.decoding_precision or self.task.validation_precision
+        options = DecodeConfig(beam=1, batch_tokens=4096, precision=precision)
 
         def best_translations(sources: list[str]) -> list[str]:
             # Early in training, models often do not generate the end token: limit the time of a validation.

@@ -38,8 +38,8 @@ def torch_linear(
         biases: one for each weight, or none.
     """
     if torch.is_grad_enabled():
-        if weights[0].device.type == "cpu" and not torch.compiler.is_compiling():  # which would leave its graph
-            invalidate_packed_weights(*weights)
+        if weights[0].device.type == "cpu" and not torch.compiler.is_compiling():
+            invalidate_packed_weights(*weights)  # the compiler would divide its graph here; Model.train does it as well
         outputs = tuple(F.linear(x, weight, bias) for weight, bias in with_biases(weights, biases))
     else:
         rows = padded_rows(x)
