@@ -21,7 +21,7 @@ quick: $(VENV)/.dev
 	$(PYTEST) -m "not slow" $(MODULES)
 	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(MODULES:%=--ignore=%)
 
-# Before a release: what takes minutes and of which `make test` has a shorter test.
+# Before a release: more cases of what `make test` checks, which take minutes.
 exhaustive: $(VENV)/.dev
 	JAXTYPING_DISABLE=1 $(BIN)/pytest -q -m exhaustive
 

@@ -1,7 +1,7 @@
 """One thread a process, the same random numbers in every test, and shapes that are checked.
 
-The signatures of tensors are checked in tests of modules, which makes them three times as slow; not if
-JAXTYPING_DISABLE=1 is set, as `make test` sets it for all other tests. In CI (CI=true) a skipped test is a failure.
+The signatures of tensors are checked unless JAXTYPING_DISABLE=1 is set, as `make test` sets it for all tests but those
+of modules. In CI (CI=true) a skipped test is a failure.
 """
 
 import atexit
@@ -42,12 +42,14 @@ FLAGS = [
 
 
 checked: set[tuple[str, str]] = set()
+"""Files, and in each the tests and the values of parameters with which shapes have been checked."""
 
 
 def pytest_runtest_setup(item):
-    """Check shapes in the first case of each test, and in the first of each file with a value of a parameter."""
+    """Check shapes in the first case of each test, and in the first of each file with a value of a parameter: checks
+    take longer than most tests."""
     if jaxtyping.config.jaxtyping_disable and not checked:
-        return  # for the whole process
+        return  # by JAXTYPING_DISABLE=1
     values = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     keys = {(str(item.path), name) for name in (item.originalname, *values)}
     jaxtyping.config.update("jaxtyping_disable", keys <= checked)

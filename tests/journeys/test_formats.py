@@ -1,7 +1,7 @@
 """Folders that released versions wrote are read for ever, and give the same results (docs/stability.md).
 
-`python -m tests.journeys.test_formats` writes tests/formats/VERSION, once for each release. Folders of an earlier
-version are never written anew: if a test of one fails, the version that reads it has the defect.
+`python -m tests.journeys.test_formats` writes tests/formats/VERSION of this version, before its release. Folders of an
+earlier version are never written anew: if a test of one fails, the version that reads it has the defect.
 """
 
 import json
@@ -20,8 +20,10 @@ FOLDER = Path(__file__).parents[1] / "formats"
 TEXTS = ["the cat", "a dog sat on the mat", "Where is the old man?"]
 TRAINING = "training"
 """A folder with two text files and a training on them, which was stopped after half of its steps."""
-FILES = ("train", "train.en", "train.fr", "--out", "run", "--steps", 8, "--save-every", 4, "--validate-every", 8)
-TRAIN = (*FILES, *("--d-model", 16, "--n-heads", 2, "--d-ff", 16, "--n-layers", 1, "--vocab-size", 300, "--threads", 1))
+TRAIN = (
+    *("train", "train.en", "train.fr", "--out", "run", "--steps", 8, "--save-every", 4, "--validate-every", 8),
+    *("--d-model", 16, "--n-heads", 2, "--d-ff", 16, "--n-layers", 1, "--vocab-size", 300, "--threads", 1),
+)
 SIZES = dict(d_model=16, n_heads=4, d_ff=16, n_layers=1, n_encoder_layers=1, n_decoder_layers=1, max_len=32)
 MODELS = {
     "translator": ("translation", "transformer", "bpe"),
@@ -79,7 +81,8 @@ def test_a_training_of_a_released_version_is_continued(version, tmp_path, monkey
 
 
 def write(folder):
-    """Write the folders of this version."""
+    """Write the folders of this version, in place of those of an earlier state of it."""
+    shutil.rmtree(folder, ignore_errors=True)
     training = folder / TRAINING
     training.mkdir(parents=True)
     for name, (task, family, tokenizer) in MODELS.items():

@@ -153,7 +153,6 @@ def test_several_processes_with_graphs_have_the_curve_and_the_weights_of_one(
     torch.testing.assert_close(tensors(out), tensors(one), rtol=0, atol=1e-4)
 
 
-@pytest.mark.exhaustive
 def test_a_killed_rank_is_named_and_the_resumed_run_ends_with_the_same_weights(corpus, tmp_path):
     more = [*MORE, "--shard"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -183,7 +182,6 @@ def test_a_signal_to_any_rank_saves_a_checkpoint_and_another_number_of_processes
     assert "written by a training with 2 processes; this one has 1" in done.stderr
 
 
-@pytest.mark.exhaustive
 def test_a_hung_rank_ends_the_job_within_the_time_limit_and_is_named(corpus, tmp_path):
     out = tmp_path / "run"
     process = start(command(corpus, out, devices=2, timeout_s=3))
