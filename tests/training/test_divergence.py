@@ -158,9 +158,9 @@ def test_a_killed_run_with_skipped_updates_ends_with_the_same_weights(corrupted,
 def test_a_training_that_explodes_goes_on_from_its_best_weights_with_half_the_rate(corrupted, tmp_path):
     """The same with a run that is killed between the explosion and the return."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    corrupted(whole, bad_weights(60, []), save_every=11, validate_every=60, steps=150)
+    corrupted(whole, bad_weights(60, []), save_every=11, validate_every=50, steps=150)
     assert "warning: step 111: the training diverged: the loss has risen" in log(whole)
-    assert "goes on from the best weights, of step 60, with half the learning rate (1 of at most 3" in log(whole)
+    assert "goes on from the best weights, of step 50, with half the learning rate (1 of at most 3" in log(whole)
     rates = {row["step"]: row["lr"] for row in rows(whole) if "lr" in row}
     assert rates[120] < 0.6 * rates[110]
     losses = {row["step"]: row["loss"] for row in rows(whole) if "loss" in row}
@@ -168,8 +168,8 @@ def test_a_training_that_explodes_goes_on_from_its_best_weights_with_half_the_ra
     assert json.loads((whole / "training.json").read_text())["returns"] == 1
     done = []
     with pytest.raises(Killed):
-        corrupted(broken, killing(bad_weights(60, done), 108), save_every=11, validate_every=60, steps=150)
-    corrupted(broken, bad_weights(60, done), save_every=11, validate_every=60, steps=150)
+        corrupted(broken, killing(bad_weights(60, done), 108), save_every=11, validate_every=50, steps=150)
+    corrupted(broken, bad_weights(60, done), save_every=11, validate_every=50, steps=150)
     assert (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
 
 

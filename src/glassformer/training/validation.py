@@ -47,6 +47,8 @@ class ValidationState:
     step: int = 0
     """Updates so far."""
     best_score: float | None = None
+    best_loss: float | None = None
+    """Dev loss of the best weights, which decides between equal scores."""
     best_step: int = 0
     last_score: float | None = None
     n_examples: int = 0
@@ -161,10 +163,13 @@ class Validator:
         with stop.interrupting() if self.processes.size == 1 else nullcontext():
             metrics = self.metrics(stop)
         selection = self.selection(metrics)
-        score = metrics[selection]
+        score, loss = metrics[selection], metrics.get("loss")
         note = f", {state.n_decoded:,} of {len(self.dev):,} examples decoded" if state.n_decoded else ""
-        if state.best_score is None or not metric(selection).is_better(state.best_score, score):
-            state.best_score, state.best_step = score, state.step
+        is_worse = state.best_score is not None and metric(selection).is_better(state.best_score, score)
+        if score == state.best_score and loss is not None and state.best_loss is not None:
+            is_worse = loss > state.best_loss
+        if not is_worse:
+            state.best_score, state.best_loss, state.best_step = score, loss, state.step
             note += ", best so far" if selection == self.objective.metric else ", best dev loss so far"
         state.last_score = score
         record = {f"dev_{name}": value for name, value in metrics.items()}
