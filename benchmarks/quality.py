@@ -2,10 +2,10 @@
 
 usage: python -m benchmarks.quality DATA FOLDER [CORPUS/RECIPE/SEED ...] [--test]
 
-Each run is a training of a fixed number of updates in FOLDER, and one row of the result file; a run that is stopped is
-resumed by the same command, and what the file has is not run again (its `options` are those that the run had). Without
-names, all runs of CARD. With --test, the runs named are scored on the test set as well: once, at the end, for what the
-dev sets have chosen.
+Each run is a training of a fixed number of updates in FOLDER, on the GPU if there is one, and one row of the result
+file; a run that is stopped is resumed by the same command, and what the file has is not run again (its `options` are
+those that the run had). Without names, all runs of CARD. With --test, the runs named are scored on the test set as
+well: once, at the end, for what the dev sets have chosen.
 
 Corpora, from DATA: Multi30k (lower-cased, Moses-tokenized, scored as published: sacrebleu --tokenize none; captions-de:
 as it was written), Tatoeba (split by English sentence), the documentation of Python (split by file, without sentences
@@ -21,6 +21,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import torch
 
 from benchmarks.corpora import lines, part_of
 from benchmarks.machine import describe, load_own, save
@@ -50,7 +52,9 @@ RECIPES = {
     "preset": "--preset tiny --steps 10000",
     # About 15 M targets, 35 epochs of Multi30k.
     "hour": "--preset tiny --steps 16000",
+    # About 60 M targets each, 140 epochs of Multi30k.
     "published": PUBLISHED,
+    "long": "--preset tiny --batch-tokens 4000 --steps 15000 --vocab-size 10000",
     # About 2.8 M targets each, 6 epochs of Multi30k.
     **{
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
@@ -193,8 +197,8 @@ def train_side_by_side(trainings):
 def score(model, folder, corpus, part, *options):
     src, ref = (folder / f"{part}.{language}" for language in corpus.languages)
     printed = glassformer(
-        "evaluate", model, "--src", src, "--ref", ref, "--tokenize", corpus.tokenize, "--precision", "auto", "--json",
-        *options,
+        "evaluate", model, "--src", src, "--ref", ref, "--tokenize", corpus.tokenize, "--precision", "auto",
+        "--device", "cpu", "--json", *options,
     )  # fmt: skip
     return {name: round(json.loads(printed)[name]["score"], 2) for name in ("BLEU", "chrF2")}
 
@@ -235,16 +239,18 @@ def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--test"]
     data, folder, names = Path(arguments[0]), Path(arguments[1]), arguments[2:] or CARD
     command = "python -m benchmarks.quality DATA FOLDER"
+    on_gpu = {"device": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
+    own = lambda: load_own("quality", on_gpu.get("device"))
     for name in names:
-        runs = load_own("quality").get("runs", {})
+        runs = own().get("runs", {})
         if name in runs and "--test" not in sys.argv:
             continue
         made_with = describe("")
         record = run(data, folder, name, "--test" in sys.argv)
         record |= {key: made_with[key] for key in ("commit", "date")}
-        runs = {**load_own("quality").get("runs", {}), name: record}
-        note = {key: value for key, value in load_own("quality").items() if key == "note"}
-        save("quality", {**note, "runs": runs, "summary": summary(runs)}, command)
+        runs = {**own().get("runs", {}), name: record}
+        note = {key: value for key, value in own().items() if key == "note"}
+        save("quality", {**on_gpu, **note, "runs": runs, "summary": summary(runs)}, command)
         print(name, record["dev"], flush=True)
 
 

@@ -193,7 +193,7 @@ def pair_group(preset: str, folder: Path, peak: float, add) -> None:
     def ours(compile):
         result = trainer_speed(
             folder / compile, file, steps, format="tsv", tokenizer="word", vocab_size=vocab_size, preset=preset,
-            batch_tokens=n_pairs * LENGTH, compile=compile,
+            batch_tokens=n_pairs * LENGTH, compile=compile, optimizer="adam",
         )  # fmt: skip
         add(f"glassformer {preset}, compile {compile}", rates(result))
 

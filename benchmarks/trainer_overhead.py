@@ -66,7 +66,8 @@ def bare_step_s(folder: Path, preset: str) -> list[float]:
 
 def main():
     presets = sys.argv[1:] or ["tiny"]
-    record = {"batch": [PAIRS, LENGTH], "vocab_size": VOCAB, "step_ms": {}, "ratio": {}}
+    on_gpu = {"device": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
+    record = {**on_gpu, "batch": [PAIRS, LENGTH], "vocab_size": VOCAB, "step_ms": {}, "ratio": {}}
     for preset in presets:
         run, bare = [], []
         with tempfile.TemporaryDirectory() as name:
