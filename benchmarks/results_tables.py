@@ -63,6 +63,11 @@ def gpu(size: str) -> Rows:
     return lambda record: [row(*item) for item in record["results"].items() if size in item[0]]
 
 
+def same_bits(record: dict) -> list[Row]:
+    text = {True: "equal", False: "not equal"}
+    return [[name, text[row["repeated"]], text[row["resumed"]]] for name, row in record["results"].items()]
+
+
 def processes(record: dict) -> list[Row]:
     text = lambda name: name.replace("1 x ", "1 process, ").replace("2 x 1 threads", "2 processes, 1 thread each")
     return [[text(name), rate] for name, rate in record["target_tokens_per_s"].items()]
@@ -301,6 +306,7 @@ TABLES = {
     ),
     "gpu base": Table(GPU_COLUMNS, {"train_speed_gpu": gpu("base")}, ("torch", "transformers"), note=True),
     "gpu tiny": Table(GPU_COLUMNS, {"train_speed_gpu": gpu("tiny")}),
+    "same bits": Table(("training", "repeated", "killed and started again"), {"same_bits": same_bits}),
     "processes": Table(("processes", "target tokens/s"), {"processes": processes}),
     "trainer": Table(
         ("what", "result", "script", "commit"),
