@@ -54,7 +54,6 @@ RECIPES = {
     "hour": "--preset tiny --steps 16000",
     # About 60 M targets each, 140 epochs of Multi30k.
     "published": PUBLISHED,
-    "long": "--preset tiny --batch-tokens 4000 --steps 15000 --vocab-size 10000",
     # About 2.8 M targets each, 6 epochs of Multi30k.
     **{
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"

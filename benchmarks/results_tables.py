@@ -260,7 +260,9 @@ def recipes(record: dict) -> list[Row]:
         best = max(result["dev"].values(), key=lambda scores: scores["BLEU"])
         plain = result["dev"]["beam 4, 0.6"]["BLEU"]
         targets = f"{result['targets'] / 1e6:.1f} M"
-        return [corpus, recipe, targets, f"{plain:.1f}", f"{best['BLEU']:.1f}", f"{best['chrF2']:.1f}"]
+        dev = [f"{plain:.1f}", f"{best['BLEU']:.1f}", f"{best['chrF2']:.1f}"]
+        test = [f"{scores['BLEU']:.1f}" for scores in result.get("test", {}).values()] or [""]
+        return [corpus, recipe, targets, *dev, *test]
 
     return sorted(row(*item) for item in record["runs"].items())
 
@@ -270,7 +272,7 @@ TABLES = {
         ("model", "parameters", "BLEU, greedy", "BLEU, beam 5"), {"first_minutes": first_minutes}, note=True
     ),
     "recipes": Table(
-        ("corpus", "recipe", "targets", "BLEU, beam 4, length penalty 0.6", "best BLEU", "its chrF2"),
+        ("corpus", "recipe", "targets", "BLEU, beam 4, length penalty 0.6", "best BLEU", "its chrF2", "test BLEU"),
         {"quality": recipes},
         note=True,
     ),

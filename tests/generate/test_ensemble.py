@@ -60,3 +60,15 @@ def test_the_logits_are_logarithms_of_probabilities():
     np.testing.assert_allclose(np.exp(logits).sum(-1), 1, rtol=1e-5)
     state.select(np.array([3, 3, 0, 1]))
     assert [own.sources for own in state.states] == [[2, 2, 1, 1]] * 2
+
+
+def test_a_token_that_no_member_allows_has_no_probability():
+    class Narrow(Member):
+        def logits(self, ids, state):
+            return np.where(np.arange(self.vocab_size) == EOS, -np.inf, super().logits(ids, state))
+
+    ensemble = Ensemble([Narrow(0), Narrow(1)])
+    state, ids = ensemble.start(sources(1), 1)
+    logits = ensemble.logits(ids, state)
+    assert np.flatnonzero(logits == -np.inf).tolist() == [EOS]
+    assert np.exp(logits).sum() == pytest.approx(1)
