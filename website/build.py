@@ -1,4 +1,4 @@
-"""Build the site from the README, docs/, the help of the commands and the docstrings.
+"""Build the site from the README, docs/, the help of the commands, the docstrings and the messages in the source.
 
 usage: python website/build.py FOLDER [MODEL]
 
@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 
 import tomli_w
+from messages import messages_page
 
 ROOT = Path(__file__).parents[1]
 
@@ -153,6 +154,7 @@ def main(folder: Path, model: Path | None = None) -> None:
     pages = folder / "pages"
     pages.mkdir(parents=True)
     copy_pages(pages)
+    (pages / "messages.md").write_text(messages_page(), encoding="utf-8")
     config = tomllib.loads((ROOT / "website" / "zensical.toml").read_text(encoding="utf-8"))
     config["project"]["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
     generated = {"Commands": write_commands(pages), "Python API": write_api(pages)}
