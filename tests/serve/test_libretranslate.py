@@ -258,6 +258,7 @@ def test_settings_and_health(server):
     assert settings["charLimit"] == 20_000
     assert settings["language"]["source"] == {"code": "en", "name": "English"}
     assert not settings["keyRequired"]
+    assert (settings["glossaries"], settings["memories"]) == (["animals"], ["old"])
     assert server.get("/health").json == {"status": "ok"}
     assert server.get("/spec").json["openapi"].startswith("3")
 
@@ -288,6 +289,10 @@ DIFFERENT = {
     "GET /translate": {
         "status": 400,
         "body": {"responseData": {"translatedText": "NoneType"}, "responseDetails": "str", "responseStatus": "number"},
+    },
+    "settings": {
+        "status": 200,
+        "body": {**RECORDED["settings"]["body"], "glossaries": ["str"], "memories": ["str"]},
     },
     "unknown path": {"status": 404, "body": {"error": "str"}},
     "unknown method": {"status": 405, "body": {"error": "str"}},

@@ -373,7 +373,7 @@ def test_narrow_windows_have_no_horizontal_scrolling(opened, scheme):
 def test_the_interface_is_french_where_the_browser_is(opened):
     page = opened(locale="fr-FR")
     assert page.get_by_role("button", name="Traduction").get_attribute("aria-current") == "page"
-    assert page.locator("select option:checked").all_text_contents() == ["Anglais", "Allemand"]
+    assert page.locator(".languages option:checked").all_text_contents() == ["Anglais", "Allemand"]
     assert page.evaluate("document.documentElement.lang") == "fr"
     page.get_by_role("button", name="English").click()
     page.wait_for_selector("text=Glossary")

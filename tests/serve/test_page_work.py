@@ -271,7 +271,38 @@ def test_a_file_shows_how_many_of_its_sentences_are_translated(opened):
     page.get_by_role("link", name="Download b.txt").wait_for()
 
 
-# Glossary
+def test_a_file_becomes_a_translation_memory(opened):
+    page = opened()
+    page.get_by_role("tab", name="Files").click()
+    page.get_by_label("Result").select_option("tmx")
+    drop(page, "a.txt")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download a.txt").click()
+    assert download.value.suggested_filename.endswith(".tmx")
+    assert "<seg>The cat.</seg>" in open(download.value.path()).read()
+
+
+# Glossary and translation memory
+
+
+def test_the_terms_and_the_memory_of_the_server_are_used_when_they_are_chosen(opened):
+    page = opened()
+    typed(page, "The cat is in the memory. The cat.")
+    assert "Gedächtnis" not in page.inner_text(".output")
+    page.get_by_label("Translation memory").select_option("old")
+    until(page, "document.querySelector('.recalled')?.textContent === 'Die Katze hat ein Gedächtnis.'")
+    title = "From the translation memory, 100% equal: The cat is in the memory."
+    assert page.get_attribute(".recalled", "title") == title
+    page.get_by_label("Terms of the server").select_option("animals")
+    until(page, "document.querySelector('.output').textContent.includes('Kater')")
+    page.reload()
+    page.wait_for_selector(".recalled")
+    assert page.get_by_label("Terms of the server").input_value() == "animals"
+    page.get_by_role("tab", name="Files").click()
+    drop(page, "a.txt")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download a.txt").click()
+    assert "Kater" in open(download.value.path()).read()
 
 
 def test_two_tabs_keep_the_terms_of_each_other(opened):

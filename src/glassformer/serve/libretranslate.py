@@ -63,8 +63,10 @@ def router(service: Service) -> APIRouter:
             "charLimit": MAX_TEXT_CHARACTERS,
             "filesTranslation": True,
             "frontendTimeout": 500,
+            "glossaries": list(service.settings.glossaries),
             "keyRequired": service.settings.keys is not None,
             "language": languages,
+            "memories": list(service.settings.memories),
             "suggestions": service.settings.corrections is not None,
             "supportedFilesFormat": list(FORMATS),
         }

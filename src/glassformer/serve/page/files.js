@@ -1,6 +1,7 @@
 // Translation of files: chosen, or dropped on the page.
 
-import { translateFile } from "./api.js";
+import { IS_LOCAL, translateFile } from "./api.js";
+import { choice } from "./choices.js";
 import { el } from "./elements.js";
 import { showStatus } from "./status.js";
 import { t } from "./strings.js";
@@ -15,8 +16,9 @@ const MAX_BYTES = 4 << 20; // the server closes the connection of a larger one
 export function fileTranslation(settings, options, opened) {
   const formats = settings.supportedFilesFormat;
   const input = el("input", { type: "file", id: "file", multiple: true, accept: formats.join(","), onchange: () => { add(input.files); input.value = ""; } });
+  const to = choice(t("result"), [["", t("sameFormat")], ["xliff", t("forReview")], ["tmx", t("asMemory")]], { id: "to" });
   const list = el("ul", { class: "files", "aria-live": "polite" });
-  const node = el("div", { class: "panel" }, el("p", {}, el("label", { for: "file" }, t("fileHelp", formats.join(", ")))), input, list);
+  const node = el("div", { class: "panel" }, el("p", {}, el("label", { for: "file" }, t("fileHelp", formats.join(", ")))), input, IS_LOCAL ? "" : to, list);
   let last = Promise.resolve(); // one file at a time, in their order
 
   function add(files) {
@@ -48,7 +50,7 @@ export function fileTranslation(settings, options, opened) {
   async function translated(file, bar, say, signal) {
     signal.throwIfAborted();
     if (file.size > MAX_BYTES) throw new Error(t("tooLarge"));
-    const fields = await options(file);
+    const fields = { ...(await options(file)), to: to.querySelector("select").value };
     const progress = (done, total) => {
       if (!bar.isConnected) return;
       bar.max = total;

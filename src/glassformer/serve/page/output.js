@@ -92,6 +92,9 @@ export class Output {
       if (shown.isCorrected) {
         sentence.classList.add("corrected");
         sentence.title = t("corrected");
+      } else if (shown.match) {
+        sentence.classList.add("recalled");
+        sentence.title = t("fromMemory", Math.floor(100 * shown.match.similarity), shown.match.source);
       }
     }
     this.rowOf.set(sentence, row);

@@ -1,6 +1,7 @@
 // Translation while one types, sentence by sentence.
 
 import { IS_LOCAL, post } from "./api.js";
+import { Choices } from "./choices.js";
 import { codeButton, copy } from "./code.js";
 import { editor } from "./editor.js";
 import { el } from "./elements.js";
@@ -38,18 +39,18 @@ export function translator(rows, models, settings) {
   let menu, opening;
 
   const say = (...message) => showStatus(status, ...message);
-  const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.terms });
+  const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.terms, ...choices.fields });
   const pairOf = (part) => (languages.isAuto ? [part.translation.source, languages.target.value] : languages.pair);
   const bodyFor = (part) => {
     const [source, target] = pairOf(part);
-    return { q: part.text, source, target, terms: glossary.terms };
+    return { q: part.text, source, target, terms: glossary.terms, ...choices.fields };
   };
 
   const request = async (texts, wanted, signal) => {
     const found = await post("/translate", { q: texts, ...wanted, align: true, confidence: true }, signal);
     return texts.map((text, i) => ({
       text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
-      missing: found.missing?.[i] ?? [], source: found.detectedLanguage?.[i].language ?? wanted.source,
+      missing: found.missing?.[i] ?? [], match: found.match?.[i], source: found.detectedLanguage?.[i].language ?? wanted.source,
     }));
   };
   const found = (start, draft) => {
@@ -132,6 +133,7 @@ export function translator(rows, models, settings) {
 
   const languages = new Languages(rows, models, settings, changed);
   const glossary = new Glossary(changed);
+  const choices = new Choices(settings, changed);
   const undone = (translation) => translation?.isCorrected && settings.suggestions && say(t("stillStored"));
   const overrides = new Overrides(update, undone);
 
@@ -267,13 +269,13 @@ export function translator(rows, models, settings) {
       const [found] = beginning.trim() ? await post("/detect", { q: beginning }) : [];
       from = found?.language ?? languages.pair[0];
     }
-    return { source, target, terms: JSON.stringify(glossary.termsOf([from, target])) };
+    return { source, target, terms: JSON.stringify(glossary.termsOf([from, target])), ...choices.fields };
   }
 
   const section = el("section", { class: "translator" },
     tabs.node,
     el("div", { class: "languages" }, languages.source, swapAction, languages.target),
-    text, files, glossary.node);
+    text, files, choices.node, glossary.node);
   configure();
   setTimeout(update);
   return section;
