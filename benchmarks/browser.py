@@ -1,4 +1,5 @@
-"""Speed of a page that translates by itself, in Chromium, relative to the command line's decoder in one thread.
+"""Speed of a page that translates by itself, in Chromium and Firefox, relative to the command line's decoder in one
+thread.
 
 Sentences one at a time, as in the page; both in turn (A B A B), medians. Texts and log-probabilities must be equal.
 Then: size of the file, time from opening it to its first translation (median of ROUNDS openings), and time of a record
@@ -6,8 +7,8 @@ of all heads of one sentence, which the page asks for at a key press.
 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
-MODEL: folder of a translator. SRC: file of sentences, of which the first N_SENTENCES are used. Needs playwright and
-Chromium.
+MODEL: folder of a translator. SRC: file of sentences, of which the first N_SENTENCES are used. Needs playwright,
+Chromium and what `benchmarks.firefox` names.
 """
 
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from benchmarks.firefox import Firefox
 from benchmarks.machine import save
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
@@ -29,6 +31,22 @@ from glassformer.threads import n_threads
 
 N_SENTENCES, ROUNDS = 60, 5
 BEAMS = (1, 4)
+FIRST = """
+() => new Promise((resolve) => {
+  const check = () => {
+    const field = document.querySelector(".mirror textarea");
+    if (field && !field.value) {
+      field.value = "The first sentence.";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    if (document.querySelector(".output .word")) resolve();
+    else setTimeout(check, 2);
+  };
+  check();
+})
+"""
+"""Type a sentence, and wait for its translation."""
+
 CALL = """
 async ([method, calls]) => {
   const start = performance.now();
@@ -46,8 +64,7 @@ def opened(browser, path):
     tab = browser.new_page()
     start = time.perf_counter()
     tab.goto(path.as_uri())
-    tab.locator(".mirror textarea").fill("The first sentence.")
-    tab.wait_for_selector(".output .word", timeout=60_000)
+    tab.evaluate(FIRST)
     first = 1000 * (time.perf_counter() - start)
     loaded = tab.evaluate(ENGINE, None)
     return tab, loaded["result"]["build"], first
@@ -92,16 +109,22 @@ def main():
         sys.exit("set OMP_NUM_THREADS=1: the page has one thread")
     executable = shutil.which("chromium") or "/usr/bin/chromium"
     with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
-        browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        chromium = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        browsers = {f"Chromium {chromium.version.split('.')[0]}": chromium}
+        firefox = Firefox()
+        browsers[f"Firefox {firefox.version.split('.')[0]}"] = firefox
         results = {}
         for argument in sys.argv[1:]:
             name, _, paths = argument.partition("=")
             model, src = map(Path, paths.split(","))
             sentences = [line for line in read_lines(src) if line.strip()][:N_SENTENCES]
-            results[name] = measure(browser, model, sentences, Path(folder) / f"{name}.html")
-            print(name, results[name], flush=True)
-        record = {"results": results, "chromium": browser.version, "n_sentences": N_SENTENCES}
-        browser.close()
+            for title, browser in browsers.items():
+                own = f"{name}, {title}"
+                results[own] = measure(browser, model, sentences, Path(folder) / f"{name}.html")
+                print(own, results[own], flush=True)
+        for browser in browsers.values():
+            browser.close()
+    record = {"results": results, "n_sentences": N_SENTENCES}
     save("browser", record, "OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...")
 
 
