@@ -10,7 +10,7 @@ import pytest
 
 from glassformer.cli import demo
 from glassformer.corpora.demo import pairs
-from tests.journeys.conftest import RARE, SMALL, glassformer
+from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 from tests.journeys.test_docs import DOCS, python_blocks
 
 
@@ -66,6 +66,25 @@ def test_the_snippets_print_what_the_page_shows(name, tmp_path, monkeypatch, cap
 def labels(lines: list[str]) -> set[str]:
     """The first word of each line, with # in place of numbers. ECE is left out: few words cannot fit a confidence."""
     return {re.sub(r"\d[\d,.:]*", "#", line.split()[0]) for line in lines if line.split()} - {"…", "ECE"}
+
+
+def test_the_tutorial_of_a_table_runs_and_prints_the_lines_it_shows(tmp_path, monkeypatch):
+    """With a small table and few steps: numbers are others than those of the page."""
+    monkeypatch.chdir(tmp_path)
+    for name, numbers in (("reviews.csv", range(80)), ("new.csv", range(80, 100))):
+        rows = [
+            f'{i},"a {"warm" if i % 2 else "dull"} film, number {i}",{("negative", "positive")[i % 2]}' for i in numbers
+        ]
+        write_lines(Path(name), ["id,review,opinion", *rows])
+    commands = session("tutorial-table.md")
+    assert len(commands) >= 9
+    for command, expected in commands:
+        command = " ".join([*command.split(" --minutes")[:1], *map(str, FEW)]) if "train" in command else command
+        printed = execute(command)
+        if command.startswith("echo"):
+            assert printed in ("positive\n", "negative\n")
+            continue
+        assert labels(expected) <= labels(printed.splitlines()), f"{command}\n{printed}"
 
 
 FEW = [*SMALL, *RARE, "--steps", "2"]

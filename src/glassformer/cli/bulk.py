@@ -20,6 +20,7 @@ from glassformer.cli.options import BulkOptions
 from glassformer.corpora.lines import refuse_streams
 from glassformer.errors import ConfigError
 from glassformer.tasks.files import outputs
+from glassformer.tasks.texts import no_op
 from glassformer.threads import n_threads
 
 LOG_EVERY_S = 60
@@ -43,8 +44,9 @@ def process_files(
         SystemExit: with code 1, if a file or a line could not be processed.
     """
     refuse_streams(files, "the same command reads it again to go on after an interruption")
+    detected = no_op if quiet else log
     sources = [
-        Source(path, target, target.relative_to(out).as_posix(), partial(job.items, path))
+        Source(path, target, target.relative_to(out).as_posix(), partial(job.items, path, detected))
         for path, target in outputs(files, out, None)
     ]
     share = parse_shard(bulk.shard)

@@ -10,6 +10,7 @@ from glassformer.cli import app
 from glassformer.config import nearest_name
 from glassformer.corpora.lines import STDIN, refuse_streams
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.corpora.table_texts import SUFFIXES, is_table
 from glassformer.errors import ConfigError, UserError
 
 Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
@@ -82,11 +83,24 @@ def refuse_texts(texts: Sequence[str], command: str, model: Path) -> None:
         folder, text = shlex.quote(str(model)), shlex.quote(texts[0])
         if Path(texts[0]).exists():
             usage = f"glassformer {command} {folder} {text} --out FOLDER"
-            if Path(texts[0]).is_file():
+            if Path(texts[0]).is_file() and not is_table(Path(texts[0])):
                 usage = f"glassformer {command} {folder} < {text}, or {usage}"
         else:
             usage = f"echo {text} | glassformer {command} {folder}"
         raise ConfigError(f"{texts[0]}: {command} reads standard input, a line at a time.\n  Use: {usage}")
+
+
+def check_tables(files: Sequence[Path], keys: Sequence[str], *, json: bool) -> None:
+    """Check that options of tables have an effect, and that those of lines are not given for a table.
+
+    Raises:
+        ConfigError: there is no table, or --json is given for one.
+    """
+    tables = [path for path in files if is_table(path)]
+    if keys and not tables and all(path.is_file() for path in files):
+        raise ConfigError(f"--keys: for tables ({', '.join(SUFFIXES)}), and {files[0]} is none.\n  Leave it out.")
+    if json and tables:
+        raise ConfigError(f"--json: {tables[0]} is a table, and gets its outputs as columns.\n  Leave it out.")
 
 
 def refuse_without_files(command: str, model: Path, **options: object) -> None:

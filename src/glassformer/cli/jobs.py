@@ -2,7 +2,7 @@
 
 import base64
 import json as json_module
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -25,9 +25,11 @@ from glassformer.cli.lines import (
     translations_of_lines,
 )
 from glassformer.cli.reading import languages_of
+from glassformer.cli.tables import columns_of, outputs_of_items
 from glassformer.config import JsonObject
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.lines import read_lines
+from glassformer.corpora.table_texts import Row, is_table, read_rows
 from glassformer.decode_config import BatchConfig, DecodeConfig
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
@@ -80,12 +82,17 @@ class Job:
         model, *others = (str(find_model(Path(folder))) for folder in (self.model, *self.ensemble))
         return replace(self, model=model, ensemble=tuple(others))
 
-    def items(self, path: Path) -> Iterator[Item]:
+    def items(self, path: Path, log: Callable[[str], None] = no_op) -> Iterator[Item]:
         """The items of a file.
 
+        Args:
+            log: called with what was detected.
+
         Raises:
-            CorpusError: it cannot be read.
+            ConfigError, CorpusError: it cannot be read.
         """
+        if self.kind in ("run", "pairs") and is_table(path):
+            return map(list, read_rows(path, self.reading.get("keys", ()), log))
         if self.kind != "score":
             return iter(read_lines(path))
         languages = read_json(Path(self.model) / "config.json").get("languages", ())
@@ -149,8 +156,10 @@ class Job:
         if isinstance(task, DecoderTask):
             options = task.with_default_options(options)
         outputs = outputs_of_pairs if self.kind == "pairs" else outputs_of_lines
-        compute = partial(outputs, task, options=options, json=self.json)
-        return Processor(compute, self.failed, keep=not options.do_sample, cache=cache)
+        lines = partial(outputs, task, options=options, json=self.json)
+        of_items = partial(outputs_of_items, task, outputs=lines)
+        failed = partial(self.failed, columns=columns_of(task))
+        return Processor(of_items, failed, keep=not options.do_sample, cache=cache)
 
     def documents(self, translator: "TextToTextTask[Any]", *, quiet: bool) -> Compute:
         """What translates documents: their names, and contents in base64.
@@ -180,6 +189,12 @@ class Job:
 
         return lambda items, warn: [translated(item[0], item[1]) for item in items]
 
-    def failed(self, item: Item, why: str) -> str:
-        """The output for an item that failed."""
+    def failed(self, item: Item, why: str, columns: Sequence[str] = ()) -> str:
+        """The output for an item that failed.
+
+        Args:
+            columns: what a row of a table gets.
+        """
+        if columns and isinstance(item, list):
+            return Row(*item).extended(dict.fromkeys(columns, ""))
         return json_module.dumps({"input": item, "error": why}, ensure_ascii=False) if self.json else ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from glassformer.cli.reading import languages_of
 from glassformer.corpora.lines import STDIN, read_lines
+from glassformer.corpora.table_texts import are_names
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
@@ -268,6 +269,8 @@ def run_lines(
     n_done = 0
     for chunk in available_chunks(read_lines(STDIN), 1 if streamed else MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)
+        if not n_done and are_names(chunk[0]):
+            warn(0, "looks like the names of columns, and is taken for a text. A table is named: FILE.csv --out FOLDER")
         if pairs:
             check_pairs(chunk, n_done + 1)
         if streamed:

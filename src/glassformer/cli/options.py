@@ -91,6 +91,9 @@ Json = Annotated[bool, Parameter(group=RUN)]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], group=RUN)]
 
 
+Keys = Annotated[tuple[str, ...], Parameter(name=NAMES["keys"], consume_multiple=True, negative=(), group=DATA)]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class BulkOptions:

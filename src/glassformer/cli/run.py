@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_exist, check_folder, refuse_texts, refuse_without_files
-from glassformer.cli.options import BulkOptions, Device, Json, Quiet, Threads, decode_options, flags, given
+from glassformer.cli.files import check_exist, check_folder, check_tables, refuse_texts, refuse_without_files
+from glassformer.cli.options import BulkOptions, Device, Json, Keys, Quiet, Threads, decode_options, flags, given
 from glassformer.decode_config import COMPLETION, INFERENCE, TRANSLATION, DecodeConfig, OptionGroup
 
 TASKS_OF_COMMAND: dict[str, tuple[tuple[str, ...], tuple[type[OptionGroup], ...]]] = {
@@ -44,6 +44,7 @@ def make_command(
         /,
         *files: Path,
         out: Path | None = None,
+        keys: Keys = (),
         bulk: BulkOptions = BulkOptions(),  # noqa: B008
         json: Json = False,
         quiet: Quiet = False,
@@ -60,9 +61,11 @@ def make_command(
 
         Args:
             model: Model folder written by `glassformer train` or `glassformer import`.
-            files: Files of lines, plain or .gz, or folders of them.
+            files: Files of lines, plain or .gz, tables (.csv, .jsonl), which get a column with the outputs, or folders
+                of them.
             out: Folder for the outputs, in files of the same names. None is overwritten. The files are processed in
                 chunks, which are kept: after an interruption, the same command goes on.
+            keys: Columns of a table, or JSON keys, with the text: text=review, of a pair text=… text2=….
             json: Print one JSON object for each line: input, output, and scores.
             quiet: Print no warnings.
             device: Device to compute on.
@@ -71,14 +74,15 @@ def make_command(
         decoding = decode_options(options)
         if out is None or not files:
             refuse_texts([str(path) for path in files], command, model)
-            refuse_without_files(command, model, out=out, **given(bulk))
+            refuse_without_files(command, model, out=out, keys=keys, **given(bulk))
         else:
             from glassformer.cli.bulk import process_files
             from glassformer.cli.jobs import Job
 
             kind: Literal["pairs", "run"] = "pairs" if pairs else "run"
-            job = Job(kind, str(model), decoding.given(), (), json, device, threads, tasks)
+            job = Job(kind, str(model), decoding.given(), (), json, device, threads, tasks, {"keys": keys})
             check_exist(files)
+            check_tables(files, keys, json=json)
             process_files(job, files, check_folder(out), bulk, quiet=quiet)
             return
         from glassformer.cli.lines import run_lines

@@ -19,6 +19,7 @@ from glassformer.cli.jobs import Job
 from glassformer.cli.options import BulkOptions
 from glassformer.config import JsonObject
 from glassformer.corpora.lines import suffix_of
+from glassformer.corpora.table_texts import is_table
 from glassformer.documents.reader import FORMATS
 from glassformer.errors import ConfigError
 from glassformer.tasks.files import TranslatedFile, outputs, read_bytes
@@ -57,6 +58,11 @@ def check_files(files: Sequence[Path], model: Path, out: Path | None, *, lines: 
             if is_text and path.suffix.lower() not in FORMATS:
                 refuse_texts([str(path)], "translate", model)
             check_exist([path])
+        if path.is_file() and is_table(path) and not lines:
+            raise ConfigError(
+                f"{path}: a table, which `run` translates, into a column.\n"
+                f"  glassformer run {shlex.quote(str(model))} {name} --keys text=COLUMN --out FOLDER"
+            )
         if path.is_file() and path.suffix.lower() not in FORMATS and not lines:
             raise ConfigError(
                 f"{path}: files of this type are not translated.\n"

@@ -44,6 +44,8 @@ class Guess:
 
     fields: Mapping[str, str]
     problem: str = ""
+    text_problem: str = ""
+    """The part of `problem` that is about the text."""
 
     def option(self) -> str:
         """The fields as an option; two texts without a label are a translation. An empty text if too few are known."""
@@ -138,7 +140,7 @@ def guess_columns(values: Mapping[str, Sequence[str]], *, has_names: bool = True
             return Guess(unique_roles(names))
         except ValueError as error:
             first = {role: columns[0] for role, columns in roles_of(names).items()}
-            return Guess(first, str(error))
+            return Guess(first, str(error), str(error) if len(roles_of(names)["text"]) > 1 else "")
     labels = [column for column in names if has_names and ROLES.get(column.strip().lower()) == "label"]
     labels = labels or [
         column for column in names if has_names and _last_word_in(column, LABEL_WORDS) and not _is_text(values[column])
@@ -161,15 +163,15 @@ def guess_columns(values: Mapping[str, Sequence[str]], *, has_names: bool = True
     suggested = labels or [c for c in names if c not in texts and 2 * len(set(values[c])) <= len(values[c])]
     suggested = sorted(suggested, key=lambda column: _label_order(values[column]))  # of equal ones the first
     fields = dict(zip(("text", "text2"), texts, strict=False)) | ({"label": suggested[0]} if suggested else {})
-    problems = []
+    label_problem = text_problem = ""
     if len(labels) != 1:
-        problems.append(f"{' or '.join(labels)} may be the label" if labels else "no column looks like the label")
+        label_problem = f"{' or '.join(labels)} may be the label" if labels else "no column looks like the label"
     is_pair = len(pairs) == 1 or (len(texts) == 2 and not named)
     if not texts:
-        problems.append("no column looks like the text")
+        text_problem = "no column looks like the text"
     elif len(texts) > 1 and not is_pair:
-        problems.append(f"{' or '.join(texts)} may be the text")
-    return Guess(fields, "; ".join(problems))
+        text_problem = f"{' or '.join(texts)} may be the text"
+    return Guess(fields, "; ".join(filter(None, (label_problem, text_problem))), text_problem)
 
 
 def parse_number(text: str) -> float | None:

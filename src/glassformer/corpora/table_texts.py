@@ -1,0 +1,161 @@
+"""The texts of tables: CSV and JSONL files whose rows a model gets, and which get a column with its outputs."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from glassformer.corpora.columns import ROLES, TEXT_WORDS, Guess, guess_columns, normalized
+from glassformer.corpora.jsonl import column_values, read_each, select_fields
+from glassformer.corpora.lines import name, suffix_of
+from glassformer.corpora.read_options import parse_keys
+from glassformer.corpora.tables import N_SAMPLE, Table, open_table
+from glassformer.errors import ColumnsError, ConfigError, CorpusError
+
+SUFFIXES = (".csv", ".jsonl")
+"""Files of other names are lines of text."""
+
+FIELDS = (("text",), ("text", "text2"), ("question", "context"), ("src",))
+"""What a row is read for."""
+
+Log = Callable[[str], None]
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    kind: str
+    """"names" of columns, "cells", or "object": one of JSON."""
+    line: str
+    """The row as it was, without the line break."""
+    delimiter: str = ""
+    text: str = ""
+    """The text, or TEXT TAB TEXT."""
+
+    def extended(self, values: Mapping[str, str | float]) -> str:
+        """The row with more values, by the names of their columns."""
+        if self.kind == "object":
+            return json.dumps({**json.loads(self.line), **values}, ensure_ascii=False)
+        cells = values if self.kind == "names" else values.values()
+        return self.line + self.delimiter + csv_line([str(cell) for cell in cells], self.delimiter)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its name."""
+    return suffix_of(path) in SUFFIXES
+
+
+def are_names(line: str) -> bool:
+    """Whether a line looks like the header row of a CSV file: words without spaces, one of which names a text."""
+    rows = [[cell.strip('"') for cell in line.split(delimiter)] for delimiter in ",;|"]
+    return any(
+        len(cells) > 1 and all(map(re.compile(r"\w+").fullmatch, cells)) and text_names([cells]) for cells in rows
+    )
+
+
+def read_rows(path: Path, keys: Sequence[str], log: Log) -> Iterator[Row]:
+    """The rows of a table, with the names of its columns if it has them.
+
+    Args:
+        keys: FIELD=KEY, as in `parse_keys`: the columns or JSON keys of text, or of text and text2. Default: the column
+            of a usual name, or the only one that looks like a text.
+        log: called with what was detected.
+
+    Raises:
+        ConfigError, ColumnsError: the columns are not known.
+        CorpusError: a row cannot be read.
+    """
+    given = parse_keys(keys)
+    if given and not any(set(fields) == given.keys() for fields in FIELDS):
+        raise ConfigError(
+            f"--keys {' '.join(keys)}: expected text, text and text2, question and context, or src.\n"
+            "  For instance: --keys text=review"
+        )
+    wanted = {field: given[field] for fields in FIELDS for field in fields if field in given}
+    return read_objects(path, wanted, log) if suffix_of(path) == ".jsonl" else read_cells(path, wanted, log)
+
+
+def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]:
+    """`read_rows` of a CSV file."""
+    table = open_table(path, wanted.values())
+    if not table.has_header and not wanted and (known := text_names(table.sample[:1])):
+        table = open_table(path, known)
+    keys = wanted or text_fields(guess_columns(table.values(), has_names=table.has_header), table)
+    indices = table.indices(keys)
+    hint = "" if table.has_header else " If the first row has the names of the columns: --keys text=NAME"
+    log(f"{name(path)}: {table.description()}; {named(keys, 'column')}.{hint}")
+    if table.has_header:
+        yield Row("names", csv_line(table.names, table.delimiter), table.delimiter)
+    for number, cells in table.rows():
+        table.check_width(cells, number)
+        text = joined([cells[i] for i in indices.values()])
+        yield Row("cells", csv_line(cells, table.delimiter), table.delimiter, text)
+
+
+def text_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The cells of a first row that are the usual name of a column of texts."""
+    known = TEXT_WORDS | {name for name, role in ROLES.items() if role == "text"}
+    return [cell for row in rows for cell in row if normalized(cell) in known]
+
+
+def text_fields(guess: Guess, table: Table) -> dict[str, str]:
+    """The columns of the text, or of two.
+
+    Raises:
+        ColumnsError: they are not known.
+    """
+    if guess.text_problem:
+        raise ColumnsError(
+            f"{name(table.path)}: the column of the text is not known: {guess.text_problem}.\n{table.outline()}\n"
+            "  Name it, by name or number: --keys text=COLUMN, for a pair also text2=COLUMN."
+        )
+    return texts_of(guess)
+
+
+def texts_of(guess: Guess) -> dict[str, str]:
+    """The columns of the text, or of two, that are known."""
+    return {field: guess.fields[field] for field in ("text", "text2") if field in guess.fields}
+
+
+def read_objects(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]:
+    """`read_rows` of a JSONL file."""
+    if not wanted:
+        sample = [record for _, record in islice(read_each(path), N_SAMPLE) if not isinstance(record, CorpusError)]
+        guess = guess_columns(column_values(sample))
+        if guess.text_problem:
+            raise ColumnsError(
+                f"{name(path)}: the key of the text is not known: {guess.text_problem}.\n"
+                "  Name it: --keys text=KEY, for a pair also text2=KEY."
+            )
+        wanted = texts_of(guess)
+        log(f"{name(path)}: {named(wanted, 'key')}.")
+    for number, record in read_each(path):
+        if isinstance(record, CorpusError):
+            raise record
+        try:
+            texts = ["" if text is None else str(text) for text in select_fields(record, wanted).values()]
+        except KeyError as error:
+            raise CorpusError(f"{name(path)}:{number}: no key {error.args[0]!r}.\n  Fix or delete the line.") from None
+        yield Row("object", json.dumps(record, ensure_ascii=False), "", joined(texts))
+
+
+def named(keys: Mapping[str, str], what: str) -> str:
+    """The columns or keys of fields, for messages."""
+    return ", ".join(f"{field} = {what} {key!r}" for field, key in keys.items())
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Texts as a line: separated by tabs, which they have no others of. A blank line if all are blank."""
+    line = "\t".join(re.sub(r"[\t\r\n]+", " ", text) for text in texts)
+    return line if line.strip() else ""
+
+
+def csv_line(cells: Sequence[str], delimiter: str) -> str:
+    """Cells as a row of CSV, without the line break."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="").writerow(cells)
+    return out.getvalue()
