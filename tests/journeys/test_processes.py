@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import safetensors.torch
 import torch
 
 from glassformer.training.step import TrainingStep
+from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, SMALL, glassformer
 from tests.journeys.test_resume import step_reached, weights
 
@@ -33,14 +35,19 @@ def command(corpus: Path, out: Path, *flags, **changes) -> list[str]:
     return [str(word) for word in ["train", corpus / "train.en", corpus / "train.fr", *words, *flags]]
 
 
-def popen(*arguments: str) -> subprocess.Popen:
+MARK = f"TESTED_BY={os.getpid()}"
+"""A variable of the environment of all processes that the tests start."""
+
+
+def popen(*arguments: str, python: str | None = None) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, *arguments], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    )
+        [python or forking_python(), *arguments], env=ENVIRONMENT | dict([MARK.split("=")]),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+    )  # fmt: skip
 
 
-def start(arguments: list[str], launcher: tuple[str, ...] = ()) -> subprocess.Popen:
-    return popen(*launcher, "-m", "glassformer", *arguments)
+def start(arguments: list[str], launcher: tuple[str, ...] = (), python: str | None = None) -> subprocess.Popen:
+    return popen(*launcher, "-m", "glassformer", *arguments, python=python)
 
 
 def ended(process: subprocess.Popen) -> subprocess.CompletedProcess:
@@ -48,13 +55,14 @@ def ended(process: subprocess.Popen) -> subprocess.CompletedProcess:
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def pids_by_rank(launcher: subprocess.Popen) -> dict[int, int]:
+def pids_by_rank() -> dict[int, int]:
     """Process ids of the ranks that a launcher started."""
     pids = {}
-    for children in Path(f"/proc/{launcher.pid}/task").glob("*/children"):
-        for pid in children.read_text().split():
-            environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
-            pids |= {int(line[5:]): int(pid) for line in environment if line.startswith("RANK=")}
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or belongs to another user
+            environment = path.read_text().split("\0")
+            if MARK in environment:
+                pids |= {int(line[5:]): int(path.parent.name) for line in environment if line.startswith("RANK=")}
     return pids
 
 
@@ -67,7 +75,7 @@ def reached(process: subprocess.Popen, out: Path, step: int) -> None:
 def signaled(process: subprocess.Popen, out: Path, rank: int, signum: int, at_step: int) -> subprocess.CompletedProcess:
     """The end of a run in which a rank gets a signal after a step was saved."""
     reached(process, out, at_step)
-    os.kill(pids_by_rank(process)[rank], signum)
+    os.kill(pids_by_rank()[rank], signum)
     return ended(process)
 
 
@@ -184,9 +192,9 @@ def test_a_signal_to_any_rank_saves_a_checkpoint_and_another_number_of_processes
 
 def test_a_hung_rank_ends_the_job_within_the_time_limit_and_is_named(corpus, tmp_path):
     out = tmp_path / "run"
-    process = start(command(corpus, out, devices=2, timeout_s=3))
+    process = start(command(corpus, out, devices=2, timeout_s=3), python=sys.executable)  # a fork would not be stopped
     reached(process, out, 4)
-    pids = pids_by_rank(process)
+    pids = pids_by_rank()
     os.kill(pids[1], signal.SIGSTOP)
     while Path(f"/proc/{pids[0]}").exists():
         time.sleep(0.1)

@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from glassformer.corpora.demo.pairs import split_pairs
+from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, write_lines
 
 TEXT = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
@@ -24,24 +24,20 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The files that the page names, and the command."""
+    """The files that the page names."""
     folder = tmp_path_factory.mktemp("quality")
     pairs = split_pairs(900, 260, seed=3)
     for name, part in {"train": pairs[0][:400], "news": pairs[0][400:800], "own": pairs[0][800:], "dev": pairs[1][:20],
                        "test": pairs[1][20:40], "mono": pairs[1][40:]}.items():  # fmt: skip
         for side, language in enumerate(("en", "de")):
             write_lines(folder / f"{name}.{language}", [pair[side] for pair in part])
-    (folder / "bin").mkdir()
-    command = folder / "bin" / "glassformer"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m glassformer "$@"\n')
-    command.chmod(0o755)
     return folder
 
 
 @pytest.mark.slow
 def test_the_commands_of_the_page_run(folder):
     environment = ENVIRONMENT | {f"GLASSFORMER_{name}": value for name, value in OPTIONS.items()}
-    environment["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
+    environment["PATH"] = f"{Path(forking_python()).parent}:{os.environ['PATH']}"
     blocks = [re.sub(r" --minutes \d+", "", block) for block in BLOCKS if SERVER not in block]
     assert len(blocks) == len(BLOCKS) - 1 >= 5
     for block in blocks:

@@ -15,6 +15,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, write_lines
 from tests.serve.models import running
 
@@ -53,7 +54,7 @@ def folder(corpus, tmp_path_factory) -> Path:
 
 
 def run(command: str, folder: Path, timeout: float = 280) -> subprocess.CompletedProcess:
-    path = f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"
+    path = f"{Path(forking_python()).parent}:{ENVIRONMENT['PATH']}"
     return subprocess.run(
         command, shell=True, cwd=folder, env={**ENVIRONMENT, "PATH": path}, capture_output=True, encoding="utf-8",
         timeout=timeout,

@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer
 
 STEPS = 120
@@ -46,7 +47,7 @@ def step_reached(out: Path) -> int:
 def broken_off(arguments, out: Path, signum: int, at_step: int, delay_s: float) -> subprocess.Popen:
     """Start a run and send it a signal a moment after it reached a step."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "glassformer", *map(str, arguments)],
+        [forking_python(), "-m", "glassformer", *map(str, arguments)],
         env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
     )  # fmt: skip
     deadline = time.monotonic() + 120

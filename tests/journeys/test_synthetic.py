@@ -3,7 +3,6 @@
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -13,6 +12,7 @@ from glassformer.learning.registry import objective_class
 from glassformer.tasks.registry import TASKS
 from glassformer.train_config import TrainConfig
 from glassformer.training.options import OWN_OPTIONS
+from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer, write_lines
 from tests.journeys.test_resume import broken_off, weights
 from tests.synthetic.endpoint import serving
@@ -275,7 +275,7 @@ def test_a_student_of_an_endpoint_that_is_killed_is_the_same_and_nothing_is_aske
             path = broken / "teacher" / "answers.jsonl"
             kill_when(command(broken), path, 20 + 40 * kill)
         # Not in this process: a late answer of the server to a command that was killed would end it by SIGPIPE.
-        arguments = [sys.executable, "-m", "glassformer", *map(str, command(broken))]
+        arguments = [forking_python(), "-m", "glassformer", *map(str, command(broken))]
         done = subprocess.run(arguments, env=ENVIRONMENT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert "known from before" in done.stderr
@@ -287,16 +287,15 @@ def test_a_student_of_an_endpoint_that_is_killed_is_the_same_and_nothing_is_aske
 def kill_when(arguments, path, n_lines):
     """Run a command until a file has so many lines, then kill it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "glassformer", *map(str, arguments)],
-        env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [forking_python(), "-m", "glassformer", *map(str, arguments)], env=ENVIRONMENT, stderr=subprocess.PIPE
+    )
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         if path.exists() and path.read_bytes().count(b"\n") >= n_lines:
             break
         time.sleep(0.002)
     process.kill()
-    process.wait()
+    process.communicate()
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,18 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.generate.shortlist import Shortlist
 from glassformer.tasks.confidence import N_FEATURES, Confidence
 from glassformer.tasks.registry import load
+from tests.forks import forking_python
 from tests.interop.ours import make
 from tests.serve.models import ENGLISH, GERMAN, running, wait_for, write_models
 
 
 def fine_tune(folder, *arguments):
-    command = [sys.executable, "-m", "glassformer", "train", *arguments, "--steps", "2", "--threads", "1"]
+    command = [forking_python(), "-m", "glassformer", "train", *arguments, "--steps", "2", "--threads", "1"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stderr
