@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -34,16 +35,45 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 """
 
-REPORT = "import sys; from glassformer.cli import main\n" + (
-    "try: main(sys.argv[1:])\nfinally: print('torch' in sys.modules, file=sys.stderr)"
-)
+REPORT = """
+import io, json, sys
+from glassformer.cli import main
+
+own = sys.stdout
+for arguments, text in json.load(sys.stdin):
+    streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (text.encode(), b"", b"")]
+    sys.stdin, sys.stdout, sys.stderr = streams
+    code = 0
+    try:
+        main(arguments)
+    except SystemExit as end:
+        code = end.code or 0
+    sys.stdout, sys.stderr = own, sys.__stderr__
+    out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])
+    print(json.dumps([out, err, code, "torch" in sys.modules]))
+"""
 
 
-def run(*arguments, stdin="", blocked=None):
-    """A command in a process of its own. blocked: folder of the module that hides torch."""
-    command = [sys.executable, "-c", REPORT, *map(str, arguments)]
-    environment = environment_of(blocked)
-    return subprocess.run(command, env=environment, input=stdin, capture_output=True, text=True, timeout=120)
+class Done(NamedTuple):
+    stdout: str
+    stderr: str
+    returncode: int
+    has_imported_torch: bool
+
+
+def run(commands, folder=None, blocked=None) -> list[Done]:
+    """Commands, each with its standard input, one after the other in one process.
+
+    Args:
+        blocked: folder of the module that hides torch.
+    """
+    written = json.dumps([([str(word) for word in command], stdin) for command, stdin in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT], cwd=folder, env=environment_of(blocked), input=written, capture_output=True,
+        text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [Done(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def environment_of(blocked):
@@ -112,66 +142,62 @@ USES = {
     "score": ("score", "translation", "--src", "text.txt", "--tgt", "text.txt"),
     "score, T5": ("score", "t5", "--src", "text.txt", "--tgt", "text.txt"),
     "info": ("info", "translation"),
+    "answer": ("answer", "question-answering"),
+    "similarity": ("similarity", "feature-extraction"),
     "calibrate": ("calibrate", "t5", "--src", "text.txt", "--ref", "text.txt"),
     "shortlist": ("shortlist", "t5", "--src", "text.txt", "--ref", "text.txt"),
 }  # fmt: skip
-STDIN = {"fill-mask": "the <mask> cat\na <mask> <mask>\n"}
+STDIN = {
+    "fill-mask": "the <mask> cat\na <mask> <mask>\n",
+    "answer": "where is the cat?\tthe black cat sat on a couch\n",
+    "similarity": "a cat\ta dog\n\n",
+}
+
+
+@pytest.fixture(scope="module")
+def results(models, blocked) -> list[dict[str, Done]]:
+    """What each command of use printed where torch is installed, and where it is not."""
+    commands = [(command, STDIN.get(use, TEXT)) for use, command in USES.items()]
+    return [dict(zip(USES, run(commands, models, hidden), strict=True)) for hidden in (None, blocked)]
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_command_of_use_imports_no_torch_and_prints_the_same_without_it(use, models, blocked, monkeypatch):
-    monkeypatch.chdir(models)
-    stdin = STDIN.get(use, TEXT)
-    installed, without = (run(*USES[use], stdin=stdin, blocked=folder) for folder in (None, blocked))
-    assert installed.stderr.endswith("False\n"), installed.stderr  # not imported
-    assert (without.stdout, without.stderr, without.returncode) == (
-        installed.stdout,
-        installed.stderr,
-        installed.returncode,
-    )
+def test_a_command_of_use_imports_no_torch_and_prints_the_same_without_it(use, results):
+    installed, without = (result[use] for result in results)
+    assert not installed.has_imported_torch
+    assert without == installed
     assert installed.returncode == (1 if use == "calibrate" else 0), installed.stderr  # too few words
     assert installed.stdout or use in ("calibrate", "shortlist")
+    assert not installed.stderr or use not in ("answer", "similarity")
 
 
-def test_answer_and_similarity_work_without_torch(models, blocked, monkeypatch):
-    monkeypatch.chdir(models)
-    for command, folder, stdin in (
-        ("answer", "question-answering", "where is the cat?\tthe black cat sat on a couch\n"),
-        ("similarity", "feature-extraction", "a cat\ta dog\n\n"),
-    ):
-        installed, without = (run(command, folder, stdin=stdin, blocked=b) for b in (None, blocked))
-        assert installed.stderr == "False\n"
-        assert (without.stdout, without.stderr) == (installed.stdout, installed.stderr)
+NEEDS = {
+    ("train", "text.txt", "text.txt", "--out", "new"): "`glassformer train` needs PyTorch",
+    ("inspect", "translation", "the cat"): "`glassformer inspect` needs PyTorch",
+    ("translate", "rnn"): "(rnn), needs PyTorch",
+    ("translate", "translation", "--precision", "bf16"): "--precision bf16 needs PyTorch",
+    ("translate", "translation", "--device", "cuda"): "Other devices need PyTorch",
+    ("evaluate", "masked-lm", "--src", "text.txt"): "The evaluation of masked-lm needs PyTorch",
+    ("export", "translation", "--out", "hf"): "needs PyTorch",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("train", "text.txt", "text.txt", "--out", "new"), "`glassformer train` needs PyTorch"),
-        (("inspect", "translation", "the cat"), "`glassformer inspect` needs PyTorch"),
-        (("translate", "rnn"), "(rnn), needs PyTorch"),
-        (("translate", "translation", "--precision", "bf16"), "--precision bf16 needs PyTorch"),
-        (("translate", "translation", "--device", "cuda"), "Other devices need PyTorch"),
-        (("evaluate", "masked-lm", "--src", "text.txt"), "The evaluation of masked-lm needs PyTorch"),
-        (("export", "translation", "--out", "hf"), "needs PyTorch"),
-    ],
-)
-def test_what_needs_torch_says_how_to_install_it(arguments, message, models, blocked, monkeypatch):
-    monkeypatch.chdir(models)
-    done = run(*arguments, stdin=TEXT, blocked=blocked)
-    assert done.returncode == 2, done.stderr
-    assert message in done.stderr
-    assert 'pip install "glassformer[train]"' in done.stderr
-    assert "Traceback" not in done.stderr
+def test_what_needs_torch_says_how_to_install_it(models, blocked):
+    for done, message in zip(run([(command, TEXT) for command in NEEDS], models, blocked), NEEDS.values(), strict=True):
+        assert done.returncode == 2, done.stderr
+        assert message in done.stderr
+        assert 'pip install "glassformer[train]"' in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_an_older_folder_without_programs_says_what_is_missing(models, blocked, tmp_path):
     task = gf.load(models / "translation")
     contents = {name: content for name, content in task.contents().items() if not name.startswith("programs")}
     gf.tasks.base.checkpoint.save_folder(tmp_path / "older", contents)
-    with_torch = run("translate", tmp_path / "older", "--max-length", 9, stdin=TEXT)
-    assert with_torch.stdout == run("translate", models / "translation", "--max-length", 9, stdin=TEXT).stdout
-    done = run("translate", tmp_path / "older", stdin=TEXT, blocked=blocked)
+    commands = [(("translate", folder, "--max-length", 9), TEXT) for folder in (tmp_path / "older", "translation")]
+    with_torch, expected = run(commands, models)
+    assert with_torch.stdout == expected.stdout
+    done, _ = run(commands, models, blocked)
     assert done.returncode == 2
     assert "A model folder without programs" in done.stderr
 
