@@ -12,6 +12,8 @@ import tempfile
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the commands that tests start; one test runs on each core
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+CACHES = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", f"{CACHES}/zig")  # compiled C libraries, which take a minute
 if "PYTEST_XDIST_WORKER" not in os.environ:  # choices by measuring hold for all tests, and are not those of the user
     os.environ["XDG_CACHE_HOME"] = CACHE = tempfile.mkdtemp(prefix="glassformer-tests-")
     atexit.register(shutil.rmtree, CACHE, ignore_errors=True)

@@ -43,14 +43,14 @@ own = sys.stdout
 for arguments, text in json.load(sys.stdin):
     streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (text.encode(), b"", b"")]
     sys.stdin, sys.stdout, sys.stderr = streams
-    code = 0
+    code, before = 0, {*sys.modules}
     try:
         main(arguments)
     except SystemExit as end:
         code = end.code or 0
     sys.stdout, sys.stderr = own, sys.__stderr__
     out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])
-    print(json.dumps([out, err, code, "torch" in sys.modules]))
+    print(json.dumps([out, err, code, "torch" in {*sys.modules} - before]))
 """
 
 

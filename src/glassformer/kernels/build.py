@@ -18,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+WORKING = tempfile.gettempdir()
+"""Working directory of compilers. By the path from there, Zig keeps its C libraries, which take it a minute."""
+
 LIBRARIES = {"darwin": "libkernels.c.dylib", "win32": "libkernels.c.dll"}
 """File name of the library by operating system. With two dots, Python does not take it for an extension module."""
 
@@ -104,7 +107,7 @@ def compile_library(
     flags = f"{FLAGS} {extra}".split()
 
     def run(*arguments: str) -> None:
-        subprocess.run([*compiler, *flags, *arguments], check=True, capture_output=True, text=True)
+        subprocess.run([*compiler, *flags, *arguments], check=True, capture_output=True, text=True, cwd=WORKING)
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -184,7 +187,7 @@ def build_web(folder: Path = FOLDER) -> list[Path]:
         command = [sys.executable, "-m", "ziglang", "cc", *WEB_FLAGS.split(), *flags.split()]
         command += [f'-DSOURCE_HASH="{source_hash()}"', "-o", str(path), *sources]
         try:
-            subprocess.run(command, check=True, capture_output=True, text=True)
+            subprocess.run(command, check=True, capture_output=True, text=True, cwd=WORKING)
         except subprocess.CalledProcessError as error:
             print(f"{shlex.join(command[:3])}: {error.stderr.strip()[-2000:]}", file=sys.stderr)
             return []
