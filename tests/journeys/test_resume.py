@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer
 
-STEPS = 120
+STEPS = 80
 
 
 def command(corpus: Path, out: Path, *extra) -> list:
@@ -32,7 +32,7 @@ def command(corpus: Path, out: Path, *extra) -> list:
         "--dev-tgt",
         corpus / "dev.fr",
     ]
-    return [*files, "--out", out, "--steps", STEPS, "--save-every", 7, "--validate-every", 40, *SMALL, *extra]
+    return [*files, "--out", out, "--steps", STEPS, "--save-every", 7, "--validate-every", 30, *SMALL, *extra]
 
 
 def weights(out: Path) -> str:
