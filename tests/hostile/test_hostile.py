@@ -10,7 +10,7 @@ from tests.hostile.case import either, fails, works
 from tests.hostile.cases import all_cases
 from tests.hostile.run import Result, judge, sample
 
-N_SAMPLE = 100
+N_SAMPLE = 60
 
 
 def test_a_sample_has_cases_of_every_group():

@@ -120,6 +120,9 @@ def test_options_that_do_not_fit_a_table_are_refused(opinions, tmp_path):
     refused(glassformer(*command, "--json"), 2, "gets its outputs as columns")
     refused(glassformer(*command[:2], lines, *command[3:], "--keys", "text=a"), 2, "--keys: for tables (.csv, .jsonl)")
     refused(glassformer("classify", opinions, "--keys", "text=a", stdin="a film\n"), 2, "--keys: for files")
+    again = glassformer("classify", opinions, write_table(tmp_path / "done.csv", [["text", "prediction"], ["a", "b"]]),
+                        "--out", tmp_path / "out")  # fmt: skip
+    refused(again, 1, "has a column 'prediction'", "Rename it")
     done = glassformer(*command, "--keys", "label=a")
     assert done.returncode == 1
     assert "expected text, text and text2" in done.stderr

@@ -23,7 +23,8 @@ class Server:
                     outer.asked[message] += 1
                     outer.keys.add(self.headers.get("Authorization"))
                     outer.bodies.append(body)
-                    found = outer.reply(message, outer.asked[message])
+                    n = outer.asked[message]
+                found = outer.reply(message, n)  # may wait
                 status, headers = (200, {}) if not isinstance(found, tuple) else found
                 if isinstance(found, str):
                     choice = {"message": {"content": found}, "finish_reason": "stop"}

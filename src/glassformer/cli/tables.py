@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from glassformer.bulk.chunks import Item
-from glassformer.corpora.table_texts import Row
+from glassformer.corpora.table_texts import PREDICTION, PROBABILITY, Row
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.texts import Warn
-
-PREDICTION, PROBABILITY = "prediction", "probability"
 
 
 def columns_of(task: AnyTask) -> tuple[str, ...]:

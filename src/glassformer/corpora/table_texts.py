@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,9 @@ from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
 SUFFIXES = (".csv", ".jsonl")
 """Files of other names are lines of text."""
+
+PREDICTION, PROBABILITY = "prediction", "probability"
+"""Columns that a table gets."""
 
 FIELDS = (("text",), ("text", "text2"), ("question", "context"), ("src",))
 """What a row is read for."""
@@ -88,6 +91,7 @@ def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]
     indices = table.indices(keys)
     hint = "" if table.has_header else " If the first row has the names of the columns: --keys text=NAME"
     log(f"{name(path)}: {table.description()}; {named(keys, 'column')}.{hint}")
+    check_free(path, table.names)
     if table.has_header:
         yield Row("names", csv_line(table.names, table.delimiter), table.delimiter)
     for number, cells in table.rows():
@@ -136,11 +140,23 @@ def read_objects(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Ro
     for number, record in read_each(path):
         if isinstance(record, CorpusError):
             raise record
+        check_free(path, record)
         try:
             texts = ["" if text is None else str(text) for text in select_fields(record, wanted).values()]
         except KeyError as error:
             raise CorpusError(f"{name(path)}:{number}: no key {error.args[0]!r}.\n  Fix or delete the line.") from None
         yield Row("object", json.dumps(record, ensure_ascii=False), "", joined(texts))
+
+
+def check_free(path: Path, names: Iterable[str]) -> None:
+    """Check that a table has no column of the names of those that it gets.
+
+    Raises:
+        CorpusError: it has.
+    """
+    for column in names:
+        if column in (PREDICTION, PROBABILITY):
+            raise CorpusError(f"{name(path)}: has a column {column!r}, as the outputs will have.\n  Rename it.")
 
 
 def named(keys: Mapping[str, str], what: str) -> str:
