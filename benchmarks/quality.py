@@ -54,6 +54,8 @@ RECIPES = {
     "hour": "--preset tiny --steps 16000",
     # About 60 M targets each, 140 epochs of Multi30k.
     "published": PUBLISHED,
+    # A student of an ensemble, from its translations and the references: about 11 M targets.
+    "distilled": "--preset tiny --vocab-size 8000 --steps 12000",
     # About 2.8 M targets each, 6 epochs of Multi30k.
     **{
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
@@ -61,6 +63,9 @@ RECIPES = {
     },
 }
 """Options of `glassformer train` by name."""
+
+TEACHERS = {"distilled": ("published/1", "published/2", "published/3")}
+"""Recipe of a student -> the runs of the same corpus that teach it."""
 
 CARD = [
     *(f"multi30k-de/{recipe}/1" for recipe in ("adam", "adam-4000", "muon-0.07", "muon-0.14")),
@@ -169,11 +174,16 @@ def glassformer(*arguments):
     return run_command(*map(str, arguments))
 
 
-def train(corpus, files, out, *options):
-    """Train a translator on the files of a corpus. Returns its training.json."""
+def train(corpus, files, out, *options, teachers=()):
+    """Train a translator on the files of a corpus. Returns its training.json.
+
+    Args:
+        teachers: folders of models whose translations it learns.
+    """
     src, tgt = corpus.languages
     glassformer(
-        "train", files / f"train.{src}", files / f"train.{tgt}", "--dev-src", files / f"dev.{src}", "--dev-tgt",
+        *(("distill", *teachers) if teachers else ("train",)), "--src", files / f"train.{src}", "--tgt",
+        files / f"train.{tgt}", "--dev-src", files / f"dev.{src}", "--dev-tgt",
         files / f"dev.{tgt}", "--languages", src, tgt, "--out", out, *options,
     )  # fmt: skip
     return json.loads((out / "training.json").read_text())
@@ -207,7 +217,8 @@ def run(data, folder, name, with_test):
     corpus_name, recipe, seed = name.split("/")
     corpus, files, out = corpus_of(data, corpus_name), folder / "data" / corpus_name, folder / "runs" / name
     write(corpus, files)
-    training = train(corpus, files, out, *RECIPES[recipe].split(), "--seed", seed)
+    teachers = [folder / "runs" / corpus_name / each for each in TEACHERS.get(recipe, ())]
+    training = train(corpus, files, out, *RECIPES[recipe].split(), "--seed", seed, teachers=teachers)
     settings = {"greedy": ("--beam", 1), "beam 4, 0.6": ("--length-penalty", 0.6)}
     settings |= {f"beam {BEAM}, {a}": ("--beam", BEAM, "--length-penalty", a) for a in LENGTH_PENALTIES}
     dev = {setting: score(out, files, corpus, "dev", *given) for setting, given in settings.items()}
