@@ -15,6 +15,7 @@ from glassformer.bulk.folder import output_folder
 from glassformer.bulk.run import WORK, Run, Source, Summary
 from glassformer.bulk.workers import Processes, ThisProcess
 from glassformer.cli.bulk_worker import open_answer
+from glassformer.cli.files import check_tables
 from glassformer.cli.jobs import Job
 from glassformer.cli.options import BulkOptions
 from glassformer.corpora.lines import refuse_streams
@@ -49,6 +50,8 @@ def process_files(
         Source(path, target, target.relative_to(out).as_posix(), partial(job.items, path, detected))
         for path, target in outputs(files, out, None)
     ]
+    if job.kind in ("run", "pairs"):
+        check_tables([source.path for source in sources], job.reading["keys"], json=job.json)
     share = parse_shard(bulk.shard)
     job = job.with_found_models()
     with (

@@ -97,7 +97,7 @@ def check_tables(files: Sequence[Path], keys: Sequence[str], *, json: bool) -> N
         ConfigError: there is no table, or --json is given for one.
     """
     tables = [path for path in files if is_table(path)]
-    if keys and not tables and all(path.is_file() for path in files):
+    if keys and not tables:
         raise ConfigError(f"--keys: for tables ({', '.join(SUFFIXES)}), and {files[0]} is none.\n  Leave it out.")
     if json and tables:
         raise ConfigError(f"--json: {tables[0]} is a table, and gets its outputs as columns.\n  Leave it out.")

@@ -92,7 +92,7 @@ class Job:
             ConfigError, CorpusError: it cannot be read.
         """
         if self.kind in ("run", "pairs") and is_table(path):
-            return map(list, read_rows(path, self.reading.get("keys", ()), log))
+            return map(list, read_rows(path, self.reading["keys"], log))
         if self.kind != "score":
             return iter(read_lines(path))
         languages = read_json(Path(self.model) / "config.json").get("languages", ())

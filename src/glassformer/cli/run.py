@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_exist, check_folder, check_tables, refuse_texts, refuse_without_files
+from glassformer.cli.files import check_exist, check_folder, refuse_texts, refuse_without_files
 from glassformer.cli.options import BulkOptions, Device, Json, Keys, Quiet, Threads, decode_options, flags, given
 from glassformer.decode_config import COMPLETION, INFERENCE, TRANSLATION, DecodeConfig, OptionGroup
 
@@ -82,7 +82,6 @@ def make_command(
             kind: Literal["pairs", "run"] = "pairs" if pairs else "run"
             job = Job(kind, str(model), decoding.given(), (), json, device, threads, tasks, {"keys": keys})
             check_exist(files)
-            check_tables(files, keys, json=json)
             process_files(job, files, check_folder(out), bulk, quiet=quiet)
             return
         from glassformer.cli.lines import run_lines
