@@ -38,6 +38,13 @@ def describe(command: str) -> dict:
     }
 
 
+def gpu() -> dict[str, str]:
+    """The GPU that computes, as the field `device` of a record: empty if there is none."""
+    import torch
+
+    return {"device": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
+
+
 def load(name: str) -> dict[str, dict]:
     """The records of results/NAME.json, by processor or GPU: empty if there is no such file."""
     path = RESULTS / f"{name}.json"

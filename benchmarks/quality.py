@@ -22,10 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from benchmarks.corpora import lines, part_of
-from benchmarks.machine import describe, load_own, save
+from benchmarks.machine import describe, gpu, load_own, save
 from benchmarks.multi30k import run as run_command
 
 PUBLISHED = (
@@ -52,7 +50,6 @@ RECIPES = {
     "preset": "--preset tiny --steps 10000",
     # About 15 M targets, 35 epochs of Multi30k.
     "hour": "--preset tiny --steps 16000",
-    # About 60 M targets each, 140 epochs of Multi30k.
     "published": PUBLISHED,
     # A student of an ensemble, from its translations and the references: about 11 M targets.
     "distilled": "--preset tiny --vocab-size 8000 --steps 12000",
@@ -224,9 +221,13 @@ def run(data, folder, name, with_test):
     dev = {setting: score(out, files, corpus, "dev", *given) for setting, given in settings.items()}
     record = {"options": RECIPES[recipe], "dev": dev}
     record |= {key: training[key] for key in ("targets", "minutes", "steps", "weights", "n_pairs")}
+    best = max(dev, key=lambda setting: dev[setting]["BLEU"])
     if with_test:
-        best = max(dev, key=lambda setting: dev[setting]["BLEU"])
         record["test"] = {best: score(out, files, corpus, "test", *settings[best])}
+    if teachers:
+        options = ("--ensemble", *teachers[1:], *settings[best])
+        parts = ("dev", "test") if with_test else ("dev",)
+        record["ensemble of the teachers"] = {part: score(teachers[0], files, corpus, part, *options) for part in parts}
     return record
 
 
@@ -249,8 +250,7 @@ def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--test"]
     data, folder, names = Path(arguments[0]), Path(arguments[1]), arguments[2:] or CARD
     command = "python -m benchmarks.quality DATA FOLDER"
-    on_gpu = {"device": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
-    own = lambda: load_own("quality", on_gpu.get("device"))
+    own = lambda: load_own("quality", gpu().get("device"))
     for name in names:
         runs = own().get("runs", {})
         if name in runs and "--test" not in sys.argv:
@@ -260,7 +260,7 @@ def main():
         record |= {key: made_with[key] for key in ("commit", "date")}
         runs = {**own().get("runs", {}), name: record}
         note = {key: value for key, value in own().items() if key == "note"}
-        save("quality", {**on_gpu, **note, "runs": runs, "summary": summary(runs)}, command)
+        save("quality", {**gpu(), **note, "runs": runs, "summary": summary(runs)}, command)
         print(name, record["dev"], flush=True)
 
 

@@ -16,9 +16,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import torch
-
-from benchmarks.machine import save
+from benchmarks.machine import gpu, save
 from glassformer.corpora.demo.pairs import sample_pairs
 from glassformer.manifest import sha256
 
@@ -50,15 +48,15 @@ def n_steps(folder):
 
 
 def killed(folder, out, device, options):
-    """A training that is killed after half of its updates, and started again."""
+    """The process of a training that was killed after half of its updates and started again; whether it was killed."""
     process = train(folder, out, device, options)
     while n_steps(folder / out) < STEPS // 2 and process.poll() is None:
         time.sleep(0.005)
     was_running = process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL) if was_running else None
+    if was_running:
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    again = train(folder, out, device, options)
-    return again, was_running
+    return train(folder, out, device, options), was_running
 
 
 def compare(folder, device, number, options):
@@ -86,8 +84,11 @@ def main():
         results = {name: job.result() for name, job in jobs.items()}
     for name, result in results.items():
         print(f"{name:40} {result}")
-    on_gpu = {"device": torch.cuda.get_device_name()} if device == "cuda" else {}
-    save("same_bits", {**on_gpu, "results": results}, " ".join(["python -m benchmarks.same_bits", *sys.argv[1:]]))
+    save(
+        "same_bits",
+        {**(gpu() if device == "cuda" else {}), "results": results},
+        " ".join(["python -m benchmarks.same_bits", *sys.argv[1:]]),
+    )
 
 
 if __name__ == "__main__":

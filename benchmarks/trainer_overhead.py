@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
-from benchmarks.machine import save
+from benchmarks.machine import gpu, save
 from benchmarks.train_speed_gpu import LENGTH, pairs_file
 from glassformer.data.dataset import Dataset
 from glassformer.learning.registry import objective_of
@@ -66,8 +66,7 @@ def bare_step_s(folder: Path, preset: str) -> list[float]:
 
 def main():
     presets = sys.argv[1:] or ["tiny"]
-    on_gpu = {"device": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
-    record = {**on_gpu, "batch": [PAIRS, LENGTH], "vocab_size": VOCAB, "step_ms": {}, "ratio": {}}
+    record = {**gpu(), "batch": [PAIRS, LENGTH], "vocab_size": VOCAB, "step_ms": {}, "ratio": {}}
     for preset in presets:
         run, bare = [], []
         with tempfile.TemporaryDirectory() as name:

@@ -73,8 +73,8 @@ def messages_page() -> str:
         found[part].update(messages(path.read_text(encoding="utf-8")))
     text = (
         "# Messages\n\nThe errors and warnings of the program, and what to do. … stands for names, numbers and texts of"
-        " yours. An error ends a command with the exit code 1, or 2 if an option is wrong; nothing that was there is"
-        " changed. [Troubleshooting](troubleshooting.md) says more about some.\n"
+        " yours. An error ends a command with the exit code 1, or 2 if an option is wrong; an error of the server is"
+        " the answer to a request. [Troubleshooting](troubleshooting.md) says more about some.\n"
     )
     for title, texts in found.items():
         rows = "\n".join(sorted(map(row, texts), key=str.casefold))

@@ -59,6 +59,15 @@ def test_a_table_gets_the_class_of_each_row_and_its_probability(opinions, tmp_pa
     assert {row[3] for row in found[1:]} == {"good", "bad", ""}
 
 
+def test_blank_lines_of_a_table_stay_blank_rows(opinions, tmp_path):
+    (tmp_path / "new.csv").write_text("id,review\n1,a lovely film\n\n2,a dull film\n\n")
+    done = glassformer("classify", opinions, tmp_path / "new.csv", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert [row[:2] for row in table(tmp_path / "out" / "new.csv")[1:]] == [
+        *(["1", "a lovely film"], ["", ""], ["2", "a dull film"], ["", ""]),
+    ]
+
+
 def test_columns_are_named_by_keys_and_several_processes_write_the_same(opinions, tmp_path):
     texts = [f"{'lovely' if i % 3 else 'dull'} film {i}" for i in range(1500)]
     rows = [["when", "said by", "said"], *(["2026", "Ann and Bob and Eve", text] for text in texts)]

@@ -13,7 +13,7 @@ from glassformer.corpora.columns import ROLES, TEXT_WORDS, Guess, guess_columns,
 from glassformer.corpora.jsonl import column_values, read_each, select_fields
 from glassformer.corpora.lines import name, suffix_of
 from glassformer.corpora.read_options import parse_keys
-from glassformer.corpora.tables import N_SAMPLE, Table, open_table
+from glassformer.corpora.tables import N_SAMPLE, open_table
 from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
 SUFFIXES = (".csv", ".jsonl")
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     kind: str
     """"names" of columns, "cells", or "object": one of JSON."""
     line: str
-    """The row as it was, without the line break."""
+    """The row as CSV or JSON, without the line break."""
     delimiter: str = ""
     text: str = ""
     """The text, or TEXT TAB TEXT."""
@@ -55,9 +55,7 @@ def is_table(path: Path) -> bool:
 def are_names(line: str) -> bool:
     """Whether a line looks like the header row of a CSV file: words without spaces, one of which names a text."""
     rows = [[cell.strip('"') for cell in line.split(delimiter)] for delimiter in ",;|"]
-    return any(
-        len(cells) > 1 and all(map(re.compile(r"\w+").fullmatch, cells)) and text_names([cells]) for cells in rows
-    )
+    return any(len(cells) > 1 and all(map(str.isidentifier, cells)) and text_names([cells]) for cells in rows)
 
 
 def read_rows(path: Path, keys: Sequence[str], log: Log) -> Iterator[Row]:
@@ -87,7 +85,7 @@ def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]
     table = open_table(path, wanted.values())
     if not table.has_header and not wanted and (known := text_names(table.sample[:1])):
         table = open_table(path, known)
-    keys = wanted or text_fields(guess_columns(table.values(), has_names=table.has_header), table)
+    keys = wanted or text_fields(guess_columns(table.values(), has_names=table.has_header), path, table.outline())
     indices = table.indices(keys)
     hint = "" if table.has_header else " If the first row has the names of the columns: --keys text=NAME"
     log(f"{name(path)}: {table.description()}; {named(keys, 'column')}.{hint}")
@@ -95,6 +93,8 @@ def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]
     if table.has_header:
         yield Row("names", csv_line(table.names, table.delimiter), table.delimiter)
     for number, cells in table.rows():
+        if not any(cell.strip() for cell in cells):  # a blank line, for example at the end
+            cells = [""] * len(table.names)
         table.check_width(cells, number)
         text = joined([cells[i] for i in indices.values()])
         yield Row("cells", csv_line(cells, table.delimiter), table.delimiter, text)
@@ -106,22 +106,21 @@ def text_names(rows: Sequence[Sequence[str]]) -> list[str]:
     return [cell for row in rows for cell in row if normalized(cell) in known]
 
 
-def text_fields(guess: Guess, table: Table) -> dict[str, str]:
-    """The columns of the text, or of two.
+def text_fields(guess: Guess, path: Path, outline: str = "") -> dict[str, str]:
+    """The columns or keys of the text, or of a pair of texts.
+
+    Args:
+        outline: the header and two rows, for the message.
 
     Raises:
         ColumnsError: they are not known.
     """
     if guess.text_problem:
+        shown = f"\n{outline}" if outline else ""
         raise ColumnsError(
-            f"{name(table.path)}: the column of the text is not known: {guess.text_problem}.\n{table.outline()}\n"
-            "  Name it, by name or number: --keys text=COLUMN, for a pair also text2=COLUMN."
+            f"{name(path)}: the column or key of the text is not known: {guess.text_problem}.{shown}\n"
+            "  Name it, a column also by number: --keys text=COLUMN, for a pair also text2=COLUMN."
         )
-    return texts_of(guess)
-
-
-def texts_of(guess: Guess) -> dict[str, str]:
-    """The columns of the text, or of two, that are known."""
     return {field: guess.fields[field] for field in ("text", "text2") if field in guess.fields}
 
 
@@ -129,13 +128,7 @@ def read_objects(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Ro
     """`read_rows` of a JSONL file."""
     if not wanted:
         sample = [record for _, record in islice(read_each(path), N_SAMPLE) if not isinstance(record, CorpusError)]
-        guess = guess_columns(column_values(sample))
-        if guess.text_problem:
-            raise ColumnsError(
-                f"{name(path)}: the key of the text is not known: {guess.text_problem}.\n"
-                "  Name it: --keys text=KEY, for a pair also text2=KEY."
-            )
-        wanted = texts_of(guess)
+        wanted = text_fields(guess_columns(column_values(sample)), path)
         log(f"{name(path)}: {named(wanted, 'key')}.")
     for number, record in read_each(path):
         if isinstance(record, CorpusError):
@@ -149,14 +142,16 @@ def read_objects(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Ro
 
 
 def check_free(path: Path, names: Iterable[str]) -> None:
-    """Check that a table has no column of the names of those that it gets.
+    """Check that a table has no column with the name of a column of outputs.
 
     Raises:
         CorpusError: it has.
     """
     for column in names:
         if column in (PREDICTION, PROBABILITY):
-            raise CorpusError(f"{name(path)}: has a column {column!r}, as the outputs will have.\n  Rename it.")
+            raise CorpusError(
+                f"{name(path)}: has a column {column!r}, which is a name of columns of outputs.\n  Rename it."
+            )
 
 
 def named(keys: Mapping[str, str], what: str) -> str:
@@ -165,7 +160,7 @@ def named(keys: Mapping[str, str], what: str) -> str:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Texts as a line: separated by tabs, which they have no others of. A blank line if all are blank."""
+    """Texts as a line, separated by tabs; tabs and line breaks within a text become spaces. Empty if all are blank."""
     line = "\t".join(re.sub(r"[\t\r\n]+", " ", text) for text in texts)
     return line if line.strip() else ""
 
