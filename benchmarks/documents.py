@@ -1,7 +1,9 @@
 """Files of translators, read and written again: what stays the same, and what other programs say of them.
 
 - Identity: each file is "translated" by its own texts. Outside the targets no byte may change; a file of one language
-  must be the same file. Of catalogues, what `msgfmt -c` says may not change.
+  must be the same file. Of catalogues, what `msgfmt -c` says may not change. The Translate Toolkit must read the same
+  units as before, if it could read the file, with our targets; OmegaT the same numbers of segments and words of each
+  file, of Office as well.
 - Office: documents made by python-docx, python-pptx and openpyxl, and by LibreOffice from these. Each is translated
   into capitals: the text that LibreOffice exports must then be the capitals of what it exported before, so that no text
   that a reader sees was left out, and none was lost. A second part checks bytes.
@@ -11,6 +13,8 @@ The samples are those of OmegaT and of the Translate Toolkit, and of the documen
 `python-docs-es`, `python-docs-fr`). Files that are broken on purpose are refused, and counted apart.
 
 usage: python -m benchmarks.documents DATA
+
+Needs gettext; for what it compares, LibreOffice, poppler-utils and omegat (packages of Debian), and translate-toolkit.
 """
 
 import gzip
@@ -21,6 +25,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import docx
@@ -70,6 +75,27 @@ def is_refused(data):
     return subprocess.run(["msgfmt", "-c", "-o", "/dev/null", "-"], input=data, capture_output=True).returncode != 0
 
 
+def units(name, content, folder):
+    """The units of a file as the Translate Toolkit reads them: id, source and target. None: it does not read it."""
+    from translate.storage import factory
+
+    path = folder / f"file{Path(name).suffix}"
+    path.write_bytes(content)
+    try:
+        return [(unit.getid(), str(unit.source), unit.target) for unit in factory.getobject(str(path)).units]
+    except Exception:  # it has no error of its own
+        return None
+
+
+def has_same_units(name, before, after, folder):
+    """Whether the Translate Toolkit reads a file as before, with targets where there were none."""
+    old, new = units(name, before, folder), units(name, after, folder)
+    if old is None:
+        return True
+    same = [x[:2] == y[:2] and (not x[2] or x[2] == y[2]) for x, y in zip(old, new or [], strict=False)]
+    return new is not None and len(old) == len(new) and all(same)
+
+
 def samples(data):
     """Names and bytes of all sample files."""
     for path in sorted((data / "tm-samples").rglob("*")):
@@ -83,10 +109,12 @@ def samples(data):
                     yield f"{archive}/{member.name}", tar.extractfile(member).read()
 
 
-def identity(data):
+def identity(data, folder):
     results = {}
+    has_toolkit = find_spec("translate") is not None
+    new = {"files": 0, "refused": 0, "same": 0} | ({"toolkit": 0} if has_toolkit else {})
     for name, content in samples(data):
-        row = results.setdefault(SUFFIXES[Path(name).suffix], {"files": 0, "refused": 0, "same": 0, "accepted": 0})
+        row = results.setdefault(SUFFIXES[Path(name).suffix], dict(new))
         row["files"] += 1
         try:
             document = read_document(name, content, ("", "fr" if name.endswith(".tmx") else ""))
@@ -95,15 +123,20 @@ def identity(data):
             print("refused:", str(error).split("\n")[0])
             continue
         row["same"] += is_unchanged(document, content)
+        rendered = document.render([segment.text for segment in document.segments])
         if name.endswith(".po"):
-            rendered = document.render([segment.text for segment in document.segments])
-            row["accepted"] += is_refused(content) or not is_refused(rendered)
+            row["accepted"] = row.get("accepted", 0) + (is_refused(content) or not is_refused(rendered))
+        if has_toolkit:
+            is_same = has_same_units(name, content, rendered, folder)
+            row["toolkit"] += is_same
+            if not is_same:
+                print("Translate Toolkit:", name)
     return results
 
 
 def make_office(folder):
     """Documents with what such files have."""
-    for number in range(4):
+    for number in range(5):
         document = docx.Document()
         document.add_heading(f"Report number {number}", 1)
         paragraph = document.add_paragraph("This is ")
@@ -219,7 +252,7 @@ def main():
     data = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        record = {"identity": identity(data)}
+        record = {"identity": identity(data, folder)}
         print(json.dumps(record))
         record["memory"] = memory(data, folder)
         print(record["memory"])

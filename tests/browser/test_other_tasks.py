@@ -1,4 +1,4 @@
-"""Classifiers and regressors in a page give the probabilities and numbers of the command line in int8."""
+"""Models of other tasks in a page give the outputs of the command line in int8."""
 
 import json
 
@@ -6,8 +6,10 @@ import pytest
 
 import glassformer as gf
 from glassformer.browser.page import page
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from tests.browser.test_engine import TEXTS
+from tests.inspection.models import make
 from tests.serve.test_page import until
 
 pytestmark = pytest.mark.slow
@@ -39,10 +41,10 @@ def test_probabilities_of_a_classifier(trained, engines):
     for text in [text for text in TEXTS if text.strip()]:
         found = call("predict", text=text)
         wanted = task(text, return_all=True)
-        assert {row["label"]: row["score"] for row in found["labels"]} == pytest.approx(
+        assert {row["label"]: row["score"] for row in found["result"]} == pytest.approx(
             {row["label"]: row["probability"] for row in wanted}, abs=1e-6
         )
-        assert found["labels"] == sorted(found["labels"], key=lambda row: -row["score"])
+        assert found["result"] == sorted(found["result"], key=lambda row: -row["score"])
         warnings = []
         task.logits([text], lambda i, message, seen=warnings: seen.append(message))
         assert (found["limit"] is not None) == bool(warnings)
@@ -63,7 +65,7 @@ def test_pairs_and_wordpiece(trained, engines):
     ):
         found = call("predict", text=text, pair=pair)
         wanted = task((text, pair), return_all=True)
-        assert {row["label"]: row["score"] for row in found["labels"]} == pytest.approx(
+        assert {row["label"]: row["score"] for row in found["result"]} == pytest.approx(
             {row["label"]: row["probability"] for row in wanted}, abs=1e-6
         )
 
@@ -73,7 +75,7 @@ def test_numbers_of_a_regressor(trained, engines):
     task = trained("numbers", rows, task="regression")
     call = engines(task)
     for text in ("film 7", "another", "THE FILM " * 30):
-        (row,) = call("predict", text=text)["labels"]
+        (row,) = call("predict", text=text)["result"]
         assert row["score"] == pytest.approx(task(text), abs=1e-5)
 
 
@@ -137,9 +139,143 @@ def test_a_continuation_appears_while_it_is_made(language_model, tabs, tmp_path)
     until(tab, "document.querySelector('.generated')?.textContent.length > 0")
 
 
+NAMES = ["Ann", "Bob", "Cem"]
+PLACES = ["Oslo", "Lima"]
+SENTENCES = [f"{name} lives in {place} ." for name in NAMES for place in PLACES]
+
+
+def entities(task, text):
+    """The groups of words with one tag, from the records of the command line."""
+    (record,) = task.records([text])
+    groups, at = [], 0
+    for word, tag, p in zip(record["words"], record["tags"], record["probabilities"], strict=True):
+        at = text.index(word, at)
+        kind = tag.removeprefix("B-").removeprefix("I-")
+        if groups and groups[-1][0] == kind and not tag.startswith("B-"):
+            groups[-1][2:] = [at + len(word), [*groups[-1][3], p]]
+        else:
+            groups.append([kind, at, at + len(word), [p]])
+        at += len(word)
+    return [(kind, start, end, sum(p) / len(p)) for kind, start, end, p in groups if kind != "O"]
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
+def test_tags_of_words(trained, engines, tokenizer):
+    tags = dict.fromkeys(NAMES, "B-PER") | dict.fromkeys(PLACES, "B-LOC")
+    rows = [{"words": line.split(), "tags": [tags.get(word, "O") for word in line.split()]} for line in SENTENCES * 5]
+    task = trained("tags", rows, tokenizer=tokenizer, steps=20)
+    call = engines(task)
+    long = " ".join(SENTENCES * 10)
+    for text in [*SENTENCES, *TEXTS, long, "x" * 300, "\U0001f389\U0001f389 Ann in\u2003Oslo", "a " * 100]:
+        found = call("tag", text=text)["result"]
+        wanted = entities(task, text)
+        assert [(x["entity_group"], x["start"], x["end"]) for x in found] == [x[:3] for x in wanted]
+        assert [x["score"] for x in found] == pytest.approx([x[3] for x in wanted], abs=1e-6)
+        assert [x["word"] for x in found] == [" ".join(text[a:b].split()) for _, a, b, _ in wanted]
+
+
+def test_answers_to_questions(engines):
+    task = make("question-answering", "bert", max_len=40)
+    task.precision = "int8"
+    call = engines(task)
+    contexts = [*SENTENCES, " ".join(SENTENCES * 3), "\U0001f389 Ann  lives in  Oslo .", "no", *TEXTS[:12]]
+    n_answers = 0
+    for context in contexts:
+        for question in ("Where does Bob live?", "Where " * 80):
+            found = call("answer", question=question, context=context)
+            (wanted,) = task.answers([(question, context)])[0]
+            assert found["result"]["answer"] == wanted.text
+            assert found["result"]["score"] == pytest.approx(wanted.score, abs=1e-6)
+            if wanted.text:
+                n_answers += 1
+                start, end = found["result"]["start"], found["result"]["end"]
+                assert (start, context[start:end]) == (wanted.start, wanted.text)
+            is_long = len(task.tokenizer.encode(question)) > (task.config.max_len - task.n_specials) // 2
+            assert (found["limit"] is not None) == is_long
+    assert n_answers > 10
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece", "char"])
+def test_words_for_masks(trained, engines, tokenizer):
+    rows = [{"text": line} for line in SENTENCES * 5]
+    task = trained("masks", rows, task="masked-lm", tokenizer=tokenizer, steps=10)
+    call = engines(task)
+    for text in (
+        "Ann lives in <mask> .",
+        "<mask> lives in<mask>.",
+        f"a {task.masks[-1]} <mask>",
+        "(<mask>) \U0001f389",
+        "Ann " * 60 + "<mask>",
+        "none",
+    ):
+        found = call("fill", text=text)
+        warnings = []
+        (wanted,) = task.predict_masks([text], warn=lambda i, message, seen=warnings: seen.append(message))
+        assert (found["limit"] is not None) == bool(warnings)
+        assert len(found["result"]) == len(wanted)
+        for rows_found, best in zip(found["result"], wanted, strict=True):
+            assert [row["score"] for row in rows_found] == pytest.approx([x.score for x in best], abs=1e-6)
+            assert [(row["token_str"], row["sequence"]) for row in rows_found] == [(x.token, x.text) for x in best]
+
+
+def test_similarities(engines):
+    task = make("feature-extraction", "bert", max_len=40)
+    task.precision = "int8"
+    call = engines(task)
+    others = [*SENTENCES, *[text for text in TEXTS if text.strip()]]
+    found = call("similarities", text=SENTENCES[0], others=others)
+    vectors = task([SENTENCES[0], *others])
+    assert found["result"] == pytest.approx((vectors[1:] @ vectors[0]).tolist(), abs=1e-5)
+    assert found["limit"] == 37  # of "x" * 300
+    assert call("similarities", text="a", others=["b"])["limit"] is None
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_summaries(trained, engines, family):
+    rows = [{"text": f"{line} {other}", "summary": line} for line in SENTENCES for other in SENTENCES]
+    task = trained(f"summaries-{family}", rows, task="summarization", family=family, max_len=60, steps=12)
+    call = engines(task)
+    for text in [*SENTENCES, " ".join(SENTENCES * 9), *[text for text in TEXTS if text.strip()]]:
+        found = call("summarize", text=text)
+        warnings = []
+        wanted = task.run(
+            [text.replace("\n", " ")],
+            DecodeConfig(precision="int8"),
+            warn=lambda i, message, seen=warnings: seen.append(message),
+        )
+        assert [found["result"]] == wanted
+        assert (found["limit"] is not None) == bool(warnings)
+
+
+def test_forms_of_other_tasks(trained, tabs, tmp_path):
+    """What is marked are characters, also after those of two units of UTF-16."""
+    tags = dict.fromkeys(NAMES, "B-PER")
+    rows = [{"words": line.split(), "tags": [tags.get(word, "O") for word in line.split()]} for line in SENTENCES * 5]
+    task = trained("form-tags", rows, steps=60, lr=3e-3)
+    assert entities(task, "Ann lives in Oslo .")
+    (tmp_path / "names.html").write_text(page(task, "names"), encoding="utf-8")
+    tab = tabs((tmp_path / "names.html").as_uri(), OWN)
+    text = "\U0001f389 Ann lives in Oslo ."
+    tab.locator("textarea").fill(text)
+    tab.get_by_role("button", name="Run").click()
+    tab.locator("mark").first.wait_for()
+    marked = tab.locator("mark").evaluate_all("(nodes) => nodes.map((node) => node.firstChild.textContent)")
+    assert marked == [text[start:end] for _, start, end, _ in entities(task, text)]
+    masked = trained("form-masks", [{"text": line} for line in SENTENCES * 5], task="masked-lm")
+    (tmp_path / "masks.html").write_text(page(masked, "masks"), encoding="utf-8")
+    tab = tabs((tmp_path / "masks.html").as_uri(), OWN)
+    tab.locator("textarea, input").first.fill("Ann lives")
+    tab.get_by_role("button", name="Run").click()
+    tab.get_by_text("The text has no mask").wait_for()
+    tab.locator("textarea, input").first.fill("Ann <mask> in <mask> .")
+    tab.get_by_role("button", name="Run").click()
+    tab.locator(".bars").nth(1).wait_for()
+    assert tab.locator(".bars").count() == 2
+
+
 def test_other_tasks_are_refused(trained):
-    task = trained("masked", [{"text": "some plain text"}] * 30, task="masked-lm")
-    with pytest.raises(ConfigError, match="a page can have models for"):
+    task = trained("vectors", [{"text": "some plain text"}] * 30, task="skip-gram")
+    with pytest.raises(ConfigError, match="a page cannot have a model for skip-gram"):
         page(task, "x")
 
 

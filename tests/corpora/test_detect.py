@@ -54,6 +54,7 @@ TOLD = {
     "jsonl of scores": ({"a.jsonl": objects({"id": 1, "text1": "a", "text2": "b", "score": 0.5})}, "regression"),
     "jsonl of words": ({"a.jsonl": objects({"words": ["a"], "tags": ["O"]})}, "tagging"),
     "jsonl of tasks": ({"a.jsonl": objects({"task": "x", "src": "a", "tgt": "b"})}, "multitask"),
+    "jsonl of tokens": ({"a.jsonl": objects({"id": "0", "tokens": ["a"], "ner_tags": ["O"]})}, "tagging"),
     "conllu": ({"a.conllu": UPOS}, "tagging"),
     "conll by name": ({"a.conll.gz": "one two three\n"}, "tagging"),
     "bio by name": ({"a.bio": TAGS}, "tagging"),
@@ -162,6 +163,7 @@ def test_only_the_beginning_is_read(tmp_path, name):
         ({"id": 7, "review": "what a lovely film", "stars": 5}, "--keys text=review label="),
         ({"pair": {"en": "a", "fr": "b", "de": "c"}}, "--keys src=pair.en tgt=pair.fr"),
         ({"source": ["One is here.", "Two."], "target": ["It is one."]}, "--keys src=source tgt=target"),
+        ({"forms": ["One", "is"], "upos": ["NUM", "AUX"]}, "--keys words=forms tags=upos"),
     ],
 )
 def test_the_error_names_keys_that_fit_the_data(tmp_path, record, suggested):

@@ -63,6 +63,11 @@ def test_jsonl_reads_what_json_writes(folder, rows):
     assert [{"words": list(e.words), "tags": list(e.tags)} for e in read_tagged([path])] == records
 
 
+def test_jsonl_has_the_names_of_hugging_face(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"id": "0", "tokens": ["Ann", "slept"], "ner_tags": ["B-PER", "O"]}\n')
+    assert sentences(path) == [("Ann slept", "B-PER O", 1)]
+
+
 def test_conllu_skips_ranges_empty_nodes_and_comments(tmp_path):
     path = write(tmp_path / "a.conllu", CONLLU)
     assert sentences(path) == [("Vamos nos a el mar", "VERB PRON ADP DET NOUN", 4), ("sí", "INTJ", 13)]
@@ -111,7 +116,8 @@ BROKEN = {
     "json counts": ("a.jsonl", '{"words": ["a"], "tags": ["O"]}\n{"words": ["a", "b"], "tags": ["O"]}\n', 2,
                     "2 words and 1 tags"),
     "json none": ("a.jsonl", '{"words": [], "tags": []}\n', 1, "0 words and 0 tags"),
-    "json keys": ("a.jsonl", '{"tokens": ["a"], "tags": ["O"]}\n', 1, "found {tokens: list, tags: list}"),
+    "json keys": ("a.jsonl", '{"forms": ["a"], "tags": ["O"]}\n', 1, "found {forms: list, tags: list}"),
+    "json several": ("a.jsonl", '{"tokens": ["a"], "pos_tags": ["N"], "ner_tags": ["O"]}\n', 1, "Name the keys"),
     "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int instead of a string"),
     "json blank": ("a.jsonl", '{"words": [" "], "tags": ["O"]}\n', 1, "word 1: it is blank"),
 }  # fmt: skip

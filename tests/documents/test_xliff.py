@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -147,6 +148,18 @@ def test_a_target_says_whether_the_memory_has_the_text_or_a_similar_one():
         "87%", ["Cats & dogs", "Katzen & Hunde"],
     )  # fmt: skip
     assert texts(read("b.xlf", data)) == ["Cat", "Dog", "Cow"]
+
+
+def test_a_similar_text_that_was_not_used_is_a_proposal_only():
+    unused = replace(SIMILAR, used=False)
+    root = ElementTree.fromstring(shouted(read("a.xlf", file(unit("Cat"))), origins=[unused]))
+    (target,) = root.iterfind(".//{*}trans-unit/{*}target")
+    assert target.get("state-qualifier") == "mt-suggestion"
+    assert [x.get("match-quality") for x in root.iterfind(".//{*}alt-trans")] == ["87%"]
+    (segment,) = ElementTree.fromstring(shouted(read("a.xlf", file2(segment2("Cat"))), origins=[unused])).iterfind(
+        ".//{*}segment"
+    )
+    assert segment.get("subState") == "glassformer:mt-50"
 
 
 def test_a_segment_of_version_2_says_the_percentage():

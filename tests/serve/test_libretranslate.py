@@ -147,7 +147,7 @@ def test_glossaries_terms_and_protected_spans(server):
 def test_a_text_that_the_memory_has_is_not_translated_anew(server):
     text, expected = "The cat is in the memory.", "Die Katze hat ein Gedächtnis."
     found = server.translate(text, memory="old").json
-    match = {"source": text, "target": expected, "similarity": 1.0}
+    match = {"source": text, "target": expected, "similarity": 1.0, "used": True}
     assert found == {"translatedText": expected, "match": match}
     assert server.translate([text, "The cat."], memory="old").json["match"] == [match, None]
     assert server.translate(text).json["translatedText"] != expected

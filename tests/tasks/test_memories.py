@@ -1,6 +1,7 @@
 """Translation memories: an equal text is not translated anew; of a similar text, the translation is repaired."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -148,18 +149,23 @@ def test_a_similar_text_is_used_if_the_model_does_not_say_it_already(path, monke
     assert json.loads(json.dumps(record_of(used))) == record_of(used)
     for options in ({"min_match": 0.9}, {"ban": ("einer",)}, {"prefix": "der"}):
         (best,) = task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1, **options)[0]
-        assert best.match is None
+        assert not (best.match and best.match.used)
     monkeypatch.setattr(repair, "MIN_SURPRISE", 1e9)
-    assert task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1)[0] == plain
+    (unused,) = task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1)[0]
+    assert unused == replace(plain[0], match=replace(used[0].match, used=False))
+    assert record_of([unused])["match"]["used"] is False
 
 
 def test_a_similar_text_without_protected_spans(path, monkeypatch):
     seen = []
     monkeypatch.setattr(repair, "repaired", lambda *given: seen.append(given) or "ein Hund kam heute")
-    found = translator()("a dog %d came now", memory=[path], min_match=0.5, max_length=5, protect=["placeholders"])
+    ((found,),) = translator().translate(
+        ["a dog %d came now"], memory=[path], min_match=0.5, max_length=5, protect=["placeholders"]
+    )
     assert (seen[0][0], seen[0][3].target) == ("a dog came now", "ein Hund kam")
-    assert found.replace(" %d", "") == "ein Hund kam heute"
-    assert "%d" in found
+    assert found.text.replace(" %d", "") == "ein Hund kam heute"
+    assert "%d" in found.text
+    assert (found.match.target, found.match.used) == ("ein Hund %s kam", True)
 
 
 def test_a_repaired_text_that_lacks_a_term_is_not_used(path, tmp_path, monkeypatch):
@@ -173,4 +179,4 @@ def test_a_repaired_text_that_lacks_a_term_is_not_used(path, tmp_path, monkeypat
 def test_a_text_that_is_too_long_keeps_its_translation(path, monkeypatch):
     monkeypatch.setattr(repair, "repaired", lambda *_: "ein " * 40)
     (found,) = translator(max_len=32).translate(["a dog came now"], memory=[path], max_length=5)
-    assert found[0].match is None
+    assert not found[0].match.used

@@ -9,7 +9,7 @@ import struct
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from glassformer.runtime.program import Program
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.classification import LabelTask
+from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.masked_lm import MaskedLM
+from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.translation import Translator
 from glassformer.version import __version__
 
@@ -66,7 +69,7 @@ class TableFile:
 
 
 def model_file(task: AnyTask, name: str = "") -> bytes:
-    """The file of a translator, of a language model, or of a task that predicts a label or a number.
+    """The file of a model.
 
     Args:
         name: name of the model.
@@ -80,7 +83,7 @@ def model_file(task: AnyTask, name: str = "") -> bytes:
         "version": __version__,
         "name": name,
         "task": task.name,
-        "pipeline": task.pipeline_tag,
+        "pipeline": task.pipelines[0] if task.pipelines else None,
         "max_len": task.config.max_len,
         "vocab_size": task.config.vocab_size,
         "bos": task.config.bos_id,
@@ -89,14 +92,12 @@ def model_file(task: AnyTask, name: str = "") -> bytes:
     }
     if isinstance(task, Translator):
         header |= translator_header(task, tables)
-    elif isinstance(task, LabelTask):
-        header |= label_header(task, tables)
-    elif isinstance(task, LanguageModel):
-        header |= language_model_header(task, tables)
+    elif isinstance(task, EncoderTask):
+        header |= encoder_header(task, tables)
+    elif isinstance(task, LanguageModel | Summarizer):
+        header |= decoder_header(task, tables)
     else:
-        raise ConfigError(
-            f"a page can have models for translation, classification, regression or causal-lm, not {task.name}."
-        )
+        raise ConfigError(f"a page cannot have a model for {task.name}.")
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % ALIGNMENT)
     return b"".join([struct.pack("<Q", len(text)), text, *tables.parts()])
@@ -145,15 +146,19 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
     }
 
 
-def language_model_header(task: LanguageModel, tables: TableFile) -> JsonObject:
-    """What the header of a language model has besides."""
-    decode = runtime_of(task, RuntimeModel).decode
-    return {
-        "top_k": task.decoding_defaults["top_k"],
+def decoder_header(task: LanguageModel | Summarizer, tables: TableFile) -> JsonObject:
+    """What the header of a task by a decoder-only model has besides."""
+    decode, defaults = runtime_of(task, RuntimeModel).decode, task.with_default_options(None)
+    header: JsonObject = {
+        "top_k": defaults.top_k,
+        "no_repeat": defaults.no_repeat_ngram_size,
         "has_start": task.tokenizer.bos_id != task.tokenizer.eos_id,
         "prefill": program_record(decode, stored_instructions(decode), tables),
         "decode": program_record(decode, best_instructions(decode, task.banned_ids), tables),
     }
+    if isinstance(task, Summarizer):
+        header |= {"max_summary": task.max_new_tokens(defaults), "longest_source": task.longest_trained_source}
+    return header
 
 
 def best_instructions(program: Program, banned_ids: Sequence[int]) -> list[Instruction]:
@@ -164,19 +169,24 @@ def best_instructions(program: Program, banned_ids: Sequence[int]) -> list[Instr
     return [*others, replace(last, kind=Kind.BEST, tables=(*last.tables[:2], aligned_copy(bias), *last.tables[3:]))]
 
 
-def label_header(task: LabelTask, tables: TableFile) -> JsonObject:
-    """What the header of a task that predicts a label or a number has besides."""
+def encoder_header(task: EncoderTask[Any], tables: TableFile) -> JsonObject:
+    """What the header of a task by an encoder has besides."""
     encoder = runtime_of(task, RuntimeEncoder)
-    head = encoder.heads["head"]
-    return {
+    head = encoder.heads.get("head")
+    header: JsonObject = {
         "labels": list(task.labels),
-        "inputs": list(task.inputs),
+        "inputs": list(task.inputs) if isinstance(task, LabelTask) else [],
         "pooling": task.config.pooling,
         "n_separators": task.n_separators,
         "max_type": encoder.max_type,
         "encode": program_record(encoder.program, encoder.program.instructions, tables),
-        "head": program_record(head, head.instructions, tables),
+        "head": program_record(head, head.instructions, tables) if head else None,
     }
+    if isinstance(task, MaskedLM):
+        header |= {
+            "mask_id": task.mask_id, "masks": task.masks, "tokens_include_space": task.tokens_include_space,
+        }  # fmt: skip
+    return header
 
 
 def stored_instructions(program: Program) -> list[Instruction]:

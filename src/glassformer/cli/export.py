@@ -28,8 +28,8 @@ def export(
         model: Model folder written by `glassformer train` or `glassformer import`.
         out: Folder to create; for html the file.
         to: Format to write. int8: a folder for translate, run and evaluate on a CPU, with weights of 8 bits; it is
-            loaded faster and needs less memory. html: one file that translates, classifies or
-            writes in the browser, also offline.
+            loaded faster and needs less memory. html: one file that does what the model
+            does in the browser, also offline.
         src: File with lines of text for the comparison. Default: the dev set of the run, else random tokens.
     """
     if src is not None and to not in ("ctranslate2", "onnx"):

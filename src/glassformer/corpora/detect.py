@@ -23,7 +23,7 @@ from glassformer.corpora.lines import (
 from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, summary_keys
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
-from glassformer.corpora.tagged import SPAN_TAG
+from glassformer.corpora.tagged import SPAN_TAG, suggest_tagging_keys, tagging_keys
 from glassformer.errors import ConfigError, CorpusError
 
 TaskName = Literal[
@@ -153,7 +153,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
         return "multitask"
     if keys in ({"src", "tgt"}, {"translation"}):
         return "translation"
-    if {"words", "tags"} <= keys:
+    if {"words", "tags"} <= keys or (not field_keys and tagging_keys(first)):
         return "tagging"
     if summary_keys(first):
         return "summarization"
@@ -166,7 +166,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
     if guess and not guess.problem:
         key = guess.fields["label"]
         return task_of_labels([value for value in column_values(objects)[key] if value.strip()], key)
-    suggested = suggest_keys(objects) if not field_keys else None
+    suggested = suggest_tagging_keys(first) or suggest_keys(objects) if not field_keys else None
     advice = f".\n  Give the keys of the fields, for example: {suggested}" if suggested else ""
     raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 

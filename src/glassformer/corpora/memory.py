@@ -31,6 +31,8 @@ class Match:
     similarity: float
     """1 - the edit distance in words, in lower case, divided by the number of words of the longer text; 1 for an equal
     text only, 0.99 for one with the same words."""
+    used: bool = True
+    """Whether a translation was made of it."""
 
 
 def tokens_of(text: str) -> list[str]:

@@ -19,6 +19,11 @@ SPAN_TAG = re.compile("O|[BIES]-.+", re.DOTALL)
 """Tags that mark spans: O, B-x, I-x, and E-x and S-x of BIOES."""
 
 
+WORD_KEYS = ("words", "tokens")
+TAG_ENDINGS = ("tags", "tag", "labels")
+"""What keys of words are in JSON, and how those of their tags end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tagged:
     """The words of a sentence, their tags, and the file and line of the first word, counted from 1."""
@@ -33,7 +38,8 @@ def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Se
     """Read tagged sentences in order, in constant memory.
 
     Args:
-        paths: .conllu (ranges like 1-2 and empty nodes like 8.1 are skipped); .jsonl ({"words": […], "tags": […]});
+        paths: .conllu (ranges like 1-2 and empty nodes like 8.1 are skipped); .jsonl ({"words": […], "tags": […]}, or
+            with other keys, see `tagging_keys`);
             any other name is CoNLL: one word per line, columns separated by tabs or spaces as in the first row, a
             blank line between sentences; -DOCSTART- lines are skipped. Each may end in .gz.
         column: column of the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
@@ -152,10 +158,29 @@ def _row(path: Path, number: int, word: str, tag: str) -> Row:
     return number, word, tag.strip()
 
 
+def tagging_keys(record: Mapping[str, object]) -> dict[str, str]:
+    """The keys of words and tags in a JSON object, by field. Empty: not known.
+
+    Hugging Face's datasets have "tokens", and one or several lists of tags with names like "ner_tags".
+    """
+    words = next((key for key in WORD_KEYS if isinstance(record.get(key), list)), None)
+    tags = [key for key, value in record.items() if isinstance(value, list) and key.lower().endswith(TAG_ENDINGS)]
+    return {"words": words, "tags": tags[0]} if words and len(tags) == 1 else {}
+
+
+def suggest_tagging_keys(record: Mapping[str, object]) -> str:
+    """Keys for the words and tags of a JSON object: two lists of equally many words. Empty: it has none."""
+    lists = {key: value for key, value in record.items() if isinstance(value, list) and value}
+    words = [key for key, value in lists.items() if all(isinstance(x, str) and " " not in x for x in value)]
+    is_tagged = len(words) > 1 and len(lists[words[0]]) == len(lists[words[1]])
+    return f"--keys words={words[0]} tags={words[1]}" if is_tagged else ""
+
+
 def _read_objects(path: Path, keys: Mapping[str, str]) -> Iterator[Tagged]:
     for number, record in read_objects(path, keys):
         where = f"{name(path)}:{number}"
-        words, tags = record.get("words"), record.get("tags")
+        own = {} if keys else tagging_keys(record)
+        words, tags = (record.get(own.get(field, field)) for field in ("words", "tags"))
         if not isinstance(words, list) or not isinstance(tags, list):
             raise CorpusError(
                 f'{where}: expected {{"words": […], "tags": […]}}, found {outline(record)}.\n'

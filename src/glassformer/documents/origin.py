@@ -15,12 +15,14 @@ class Origin:
     confidence: float | None = None
     """Expected fraction of right words, if it is known."""
     similarity: float | None = None
-    """Similarity of the text of a translation memory: 1 if the translation is that of an equal text, less if parts
-    of that of a similar text were replaced."""
+    """Similarity of the text of a translation memory: 1 for an equal one."""
     source: str = ""
     """The similar text."""
     target: str = ""
     """Its translation."""
+    used: bool = True
+    """Whether the translation was made of it: it is that of an equal text, or parts of that of a similar one were
+    replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Quality:
 
     def written(self, origin: Origin) -> str:
         """How it is written; nothing if there is nothing to say."""
-        similarity, confidence = origin.similarity, origin.confidence
+        similarity, confidence = origin.similarity if origin.used else None, origin.confidence
         match self.form:
             case "qualifier":
                 if similarity is None:
@@ -64,11 +66,12 @@ class Quality:
                     f' its:mtConfidence="{confidence:.2f}"'
                 )
             case "proposal":
-                if similarity is None or similarity == 1:
+                if origin.similarity is None or origin.similarity == 1:
                     return ""
                 name, source, target = f"{self.prefix}alt-trans", html.escape(origin.source), html.escape(origin.target)
+                quality = f'match-quality="{percentage(origin.similarity)}%"'
                 return (
-                    f'<{name} match-quality="{percentage(similarity)}%" origin="memory"><{self.prefix}source>{source}'
+                    f'<{name} {quality} origin="memory"><{self.prefix}source>{source}'
                     f"</{self.prefix}source><{self.prefix}target>{target}</{self.prefix}target></{name}>"
                 )
             case "creator":

@@ -169,7 +169,7 @@ def origin_of(translation: Translation, least: float | None) -> Origin:
     is_doubtful = translation.is_untranslated if least is None else (confidence or 0) < least
     if match is None:
         return Origin(is_doubtful, confidence)
-    return Origin(is_doubtful, confidence, match.similarity, match.source, match.target)
+    return Origin(is_doubtful, confidence, match.similarity, match.source, match.target, match.used)
 
 
 def check_file_options(

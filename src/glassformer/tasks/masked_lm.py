@@ -177,11 +177,15 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
 
     # Inference
 
+    @property
+    def masks(self) -> list[str]:
+        """What a mask is written as in a text: <mask>, or the mask token of the tokenizer."""
+        return sorted({MASK, self.tokenizer.special_tokens.mask_token or MASK})
+
     @cached_property
     def mask_pattern(self) -> re.Pattern[str]:
-        """Matches a mask in a text: <mask>, or the mask token of the tokenizer."""
-        names = {MASK, self.tokenizer.special_tokens.mask_token or MASK}
-        return re.compile("|".join(map(re.escape, sorted(names))))
+        """Matches a mask in a text."""
+        return re.compile("|".join(map(re.escape, self.masks)))
 
     @cached_property
     def tokens_include_space(self) -> bool:

@@ -36,12 +36,13 @@ def from_similar(
     options: DecodeConfig,
     terms: Terms | None,
 ) -> list[Translation]:
-    """Translations, some of them replaced by those of similar texts, repaired: where these say what the model does not.
+    """Translations with the similar texts, some of them replaced by their translations, repaired: where these say what
+    the model does not.
 
     Args:
         given: texts, the translations by the model, and similar texts of the memory.
     """
-    results = [translation for _, translation, _ in given]
+    results = [replace(translation, match=replace(match, used=False)) for _, translation, match in given]
     matches = [match for *_, match in given]
     log_probs = task.score([match.source for match in matches], [match.target for match in matches])
     new = [i for i, of_tokens in enumerate(log_probs) if -sum(of_tokens) / len(of_tokens) > MIN_SURPRISE]

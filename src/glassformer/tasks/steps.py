@@ -189,8 +189,9 @@ def use_similar(
         if not line.is_kept and line.model_text == line.core and (match := memory.similar(line.text, options.min_match))
     ]
     given = [(line.core, line.translations[0], without_spans(match, terms)) for line, match in found]
-    for (line, _), translation in zip(found, from_similar(task, given, options, terms), strict=True):
-        line.translations[0] = translation
+    for (line, match), translation in zip(found, from_similar(task, given, options, terms), strict=True):
+        used = translation.match is not None and translation.match.used
+        line.translations[0] = replace(translation, match=replace(match, used=used))  # with its protected spans
 
 
 def with_terms_of(text: str, recased: str, terms: Terms | None) -> str:

@@ -32,8 +32,8 @@ class Translation:
     """If requested: each word of the translation, without protected spans, with the probability that it is right. Words
     of a term that the glossary put in have 1."""
     match: Match | None = None
-    """The text of the translation memory that was used: an equal one, whose translation this is, or a similar one,
-    of whose translation parts were replaced."""
+    """A text of the translation memory: an equal one, whose translation this is; or a similar one, of whose translation
+    parts were replaced, or that was not used."""
     forced: tuple[str, ...] = ()
     """Forms of terms that the glossary put in."""
     is_untranslated: bool = False
@@ -64,7 +64,7 @@ class TranslationRecord(Record, total=False):
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
     match: JsonObject
-    """The text of the translation memory that was used, if there is one: similarity, source and target."""
+    """The equal or most similar text of the translation memory, if there is one: similarity, source, target, used."""
     confidence: float
     """Expected fraction of right words, if requested."""
     words: list[list[str | float]]

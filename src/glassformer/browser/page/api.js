@@ -135,7 +135,7 @@ export async function get(path) {
   const features = isTranslator ? ["align", "inspect", ...(hasConfidence ? ["confidence"] : [])] : [];
   return {
     "/languages": isTranslator ? [{ code: source, name: source, targets: [target] }, { code: target, name: target, targets: [] }] : [],
-    "/models": [{ id: name, task, pipeline: task === "regression" ? "text-classification" : pipeline, labels, inputs, source, target, features }],
+    "/models": [{ id: name, task, pipeline, labels, inputs, source, target, features }],
     "/frontend/settings": {
       charLimit: MAX_CHARACTERS, keyRequired: false, suggestions: false, supportedFilesFormat: FORMATS,
       language: { source: { code: source }, target: { code: target } },
@@ -143,17 +143,30 @@ export async function get(path) {
   }[path];
 }
 
-/** The labels of a text or a pair, as of a server; and a note if its end was cut off. */
-async function predicted(inputs, signal) {
-  const { text, text_pair: pair } = typeof inputs === "string" ? { text: inputs } : inputs;
-  if (!text.trim()) throw new Error(t("noText"));
-  const { labels, limit } = await (await model()).engine.call("predict", { text, pair }, { signal });
-  return [labels, limit === null ? "" : t("cutOff", limit)];
+/** For the pipeline of a model, the method of the worker and its values, from the inputs of a request to a server. */
+const CALLS = {
+  "text-classification": (inputs) => ["predict", typeof inputs === "string" ? { text: inputs } : { text: inputs.text, pair: inputs.text_pair }],
+  "token-classification": (text) => ["tag", { text }],
+  "question-answering": ({ question, context }) => ["answer", { question, context }],
+  "fill-mask": (text) => ["fill", { text }],
+  "feature-extraction": ({ source_sentence: text, sentences: others }) => ["similarities", { text, others }],
+  summarization: (text) => ["summarize", { text }],
+};
+
+/** The output of a model, as of a server. `say` is called with what was cut off. */
+async function output({ inputs }, signal, say) {
+  const { engine, pipeline } = await model();
+  const [method, { pair, ...values }] = CALLS[pipeline](inputs);
+  if (Object.values(values).some((value) => !value.length || (value.trim && !value.trim()))) throw new Error(t("noText"));
+  const { result, limit } = await engine.call(method, { ...values, pair }, { signal });
+  if (method === "fill" && !result.length) throw new Error(t("noMask"));
+  if (limit !== null) say?.(t("cutOff", limit));
+  return method === "summarize" ? [{ summary_text: result }] : result;
 }
 
-export async function post(path, body, signal) {
+export async function post(path, body, signal, say) {
   if (path === "/inspect") return (await model()).engine.call("record", { text: body.q, options: { protect: PROTECT } }, { signal });
-  if (path.startsWith("/models/")) return predicted(body.inputs, signal);
+  if (path.startsWith("/models/")) return output(body, signal, say);
   if (path !== "/translate") throw new Error(`this page has no ${path}`);
   return translate(body, signal);
 }

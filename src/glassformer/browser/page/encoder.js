@@ -5,11 +5,12 @@ import { Program, fill, padded, range } from "./kernels.js";
 export class Encoder {
   constructor(kernels, header, tables) {
     const base = kernels.copy(tables);
-    Object.assign(this, { kernels, header, program: new Program(kernels, header.encode, base), head: new Program(kernels, header.head, base) });
+    Object.assign(this, { kernels, header, program: new Program(kernels, header.encode, base) });
     this.caches = header.encode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
+    if (!header.head) return;
+    this.head = new Program(kernels, header.head, base);
     this.noCaches = [];
     this.width = header.head.widths[header.head.instructions[0].out[0]];
-    this.features = kernels.allocate(4 * Math.ceil(this.width / 16) * 16);
   }
 
   /** Output of the last layer for each token. */
@@ -24,12 +25,16 @@ export class Encoder {
     return Array.from({ length: n }, (_, i) => this.program.result(i));
   }
 
-  /** Outputs of the head for the features of a text. */
-  outputs(features) {
-    this.kernels.floats(this.features, this.width).set(features);
-    this.head.setTable(0, 2, this.features);
-    const one = fill(1, 0);
-    this.head.run({ ids: one, positions: one, types: one, slots: one, lists: [one, one], begins: [one, one], lengths: [one, one] }, this.noCaches);
-    return this.head.result(0);
+  /** Outputs of the head for rows of features. */
+  outputs(rows) {
+    const n = rows.length;
+    if (!n) return [];
+    const stride = Math.ceil(this.width / 16) * 16;
+    const features = this.head.reserve("features", 4 * stride * n);
+    rows.forEach((row, i) => this.kernels.floats(features + 4 * stride * i, this.width).set(row));
+    this.head.setTable(0, 2, features);
+    const [numbers, zeros] = [range(n), fill(n, 0)];
+    this.head.run({ ids: numbers, positions: zeros, types: zeros, slots: zeros, lists: [zeros, zeros], begins: [zeros, zeros], lengths: [zeros, zeros] }, this.noCaches);
+    return Array.from(rows, (_, i) => this.head.result(i));
   }
 }

@@ -1,6 +1,9 @@
-// Continuations of a text. Counterparts: tasks/causal_lm.py, generate/sample.py. The random numbers are those of the browser.
+// Continuations of a text, and summaries, which are continuations. Counterparts: tasks/causal_lm.py, tasks/summarization.py, generate/sample.py.
+// The random numbers are those of the browser.
 
 import { Program, fill, padded, range } from "./kernels.js";
+import { repeating } from "./search.js";
+import { split } from "./text.js";
 
 export class LanguageModel {
   constructor(kernels, header, tables, tokenizer) {
@@ -29,18 +32,22 @@ export class LanguageModel {
     }, this.caches, k);
   }
 
-  /** Ids of a continuation, one after another. Temperature 0: the most probable tokens. */
-  * tokens(prompt, nNew, temperature, random) {
-    const { top_k: topK, eos, max_len: maxLength } = this.header;
+  /** Ids of a continuation, one after another. Temperature 0: the most probable tokens that repeat no n-gram. */
+  * tokens(prompt, nNew, temperature = 0, random = Math.random) {
+    const { top_k: topK, no_repeat: noRepeat, eos, max_len: maxLength } = this.header;
+    const before = [];
     if (prompt.length > 1) this.run(this.prefill, prompt.slice(0, -1), 0);
     let last = prompt.at(-1);
     for (let n = 0; n < Math.min(nNew, maxLength - prompt.length); n += 1) {
-      const k = temperature ? Math.min(topK, this.tokenizer.vocab.length) : 1;
+      const excluded = noRepeat ? repeating(before, noRepeat) : new Set();
+      const k = Math.min(temperature ? topK : 1 + excluded.size, this.tokenizer.vocab.length);
       const { ids, logProbs } = this.run(this.decoder, [last], prompt.length - 1 + n, k);
-      const weights = Array.from(logProbs, (x) => Math.exp((x - logProbs[0]) / (temperature || 1)));
+      const allowed = range(k).filter((i) => !excluded.has(ids[i])).slice(0, temperature ? k : 1);
+      const weights = Array.from(allowed, (i) => Math.exp((logProbs[i] - logProbs[0]) / (temperature || 1)));
       let left = random() * weights.reduce((a, b) => a + b, 0);
       const chosen = weights.findIndex((weight) => (left -= weight) < 0);
-      last = ids[Math.max(0, chosen)];
+      last = ids[allowed[Math.max(0, chosen)]];
+      before.push(last);
       yield last;
       if (last === eos) return;
     }
@@ -63,5 +70,21 @@ export class LanguageModel {
       yield part(this.tokenizer.decodeWhole(ids));
     }
     yield part(this.tokenizer.decode(ids));
+  }
+}
+
+export class Summarizer extends LanguageModel {
+  /** The prompt for a text: its beginning, if it is longer than those of the training and leaves no space for a summary. */
+  promptOf(text) {
+    const { max_len: maxLength, max_summary: maxSummary, longest_source: longest, eos } = this.header;
+    const ids = this.tokenizer.encode(text);
+    const capacity = ids.length <= longest ? longest : Math.max(1, maxLength - maxSummary - 1);
+    return { prompt: [...ids.slice(0, capacity), eos], limit: ids.length > capacity ? capacity : null };
+  }
+
+  summarize({ text }) {
+    const { prompt, limit } = this.promptOf(text);
+    const ids = [...this.tokens(prompt, this.header.max_summary)];
+    return { result: split(this.tokenizer.decode(ids)).join(" "), limit };
   }
 }

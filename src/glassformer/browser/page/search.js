@@ -8,7 +8,7 @@ export function lengthPenalty(n, alpha) {
 const descending = (a, b) => (a === b ? 0 : b - a);
 
 /** Tokens that would repeat an n-gram. */
-function repeating(ids, n) {
+export function repeating(ids, n) {
   const last = ids.slice(ids.length - n + 1).join(" ");
   const found = new Set();
   for (let i = 0; i + n <= ids.length; i += 1) if (ids.slice(i, i + n - 1).join(" ") === last) found.add(ids[i + n - 1]);

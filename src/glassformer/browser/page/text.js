@@ -16,3 +16,8 @@ export function wordsIn(text) {
 export function split(text) {
   return wordsIn(text).map(([word]) => word);
 }
+
+/** Number of characters before a position in UTF-16, as Python counts them. */
+export function codePoints(text, position) {
+  return Array.from(text.slice(0, position)).length;
+}

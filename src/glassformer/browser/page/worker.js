@@ -1,12 +1,22 @@
 // The worker: loads the model, and answers the page one text after another, so that a request can be cancelled in between.
 
+import { QuestionAnswerer } from "./answers.js";
+import { SentenceEmbedder } from "./embeddings.js";
 import { Encoder } from "./encoder.js";
 import { Kernels, OutOfMemory, exactBuilds } from "./kernels.js";
 import { Labels } from "./labels.js";
-import { LanguageModel } from "./language_model.js";
+import { LanguageModel, Summarizer } from "./language_model.js";
+import { MaskedLM } from "./masks.js";
 import { Model, parsed } from "./model.js";
+import { Tagger } from "./tags.js";
 import { tokenizerOf } from "./tokenizer.js";
 import { Translator } from "./translation.js";
+
+const OF_ENCODERS = {
+  classification: Labels, regression: Labels, tagging: Tagger, "question-answering": QuestionAnswerer, "feature-extraction": SentenceEmbedder,
+  "masked-lm": MaskedLM, "bert-pretraining": MaskedLM,
+};
+const OF_DECODERS = { "causal-lm": LanguageModel, summarization: Summarizer };
 
 let task;
 const cancelled = new Set();
@@ -19,9 +29,9 @@ const METHODS = {
     const [header, tables] = parsed(model);
     const kernels = new Kernels(builds[build]);
     const tokenizer = tokenizerOf(header.tokenizer);
-    if (header.task === "translation") task = new Translator(new Model(kernels, header, tables), tokenizer);
-    else if (header.task === "causal-lm") task = new LanguageModel(kernels, header, tables, tokenizer);
-    else task = new Labels(new Encoder(kernels, header, tables), tokenizer);
+    if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, tables), tokenizer);
+    else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, tables, tokenizer);
+    else task = new Translator(new Model(kernels, header, tables), tokenizer);
     const { name, task: taskName, pipeline, languages = [], labels = [], inputs = [], confidence } = header;
     return { build, name, task: taskName, pipeline, languages, labels, inputs, hasConfidence: Boolean(confidence) };
   },
@@ -35,7 +45,12 @@ const METHODS = {
       postMessage({ id, part });
     }
   },
-  predict: ({ text, pair }) => task.predict(text, pair),
+  predict: (values) => task.predict(values),
+  tag: (values) => task.tag(values),
+  answer: (values) => task.answer(values),
+  fill: (values) => task.fill(values),
+  similarities: (values) => task.similarities(values),
+  summarize: (values) => task.summarize(values),
 };
 
 let last = Promise.resolve();

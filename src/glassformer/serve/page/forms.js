@@ -70,6 +70,16 @@ function bars(rows) {
     el("td", { class: "value" }, p.toFixed(3)))));
 }
 
+/** The output of a model, and what is to be said of it. */
+async function ask(request, signal) {
+  const notes = [];
+  const found = await post(...request, signal, (note) => notes.push(el("p", { class: "notice" }, note)));
+  return [found, notes];
+}
+
+/** Part of a text, with positions in characters. */
+const part = (text, start, end) => [...text].slice(start, end).join("");
+
 /** Classes, or a number, of a text or of a pair of texts. Of some models it is not known whether they were trained on pairs. */
 function classification(model, result) {
   const isPair = model.inputs.length === 2;
@@ -77,12 +87,12 @@ function classification(model, result) {
   const [other, otherNode] = field(t(isPair ? "secondText" : "maybeSecondText"), isPair ? 3 : 2);
   const request = () => inference(model, isPair || other.value.trim() ? { text: input.value, text_pair: other.value } : input.value);
   return { fields: model.inputs.length === 1 ? [node] : [node, otherNode], request, text: () => (other.value.trim() ? `${input.value}\t${other.value}` : input.value), async run(signal) {
-    const [labels, note] = await post(...request(), signal);
+    const [found, notes] = await ask(request(), signal);
+    const labels = found.flat(); // a server has a list of them for each text
     if (model.task === "regression") {
       const [low, high] = model.labels.map((label) => Number(Number(label).toPrecision(4)));
-      result.replaceChildren(el("p", {}, el("b", {}, labels[0].score.toFixed(3)), " ", el("small", {}, t("range", low, high))));
-    } else result.replaceChildren(bars(labels.map((row) => [row.label, row.score])));
-    if (note) result.append(el("p", { class: "notice" }, note));
+      result.replaceChildren(el("p", {}, el("b", {}, labels[0].score.toFixed(3)), " ", el("small", {}, t("range", low, high))), ...notes);
+    } else result.replaceChildren(bars(labels.map((row) => [row.label, row.score])), ...notes);
   } };
 }
 
@@ -95,11 +105,11 @@ function tagging(model, result) {
     const parts = [];
     let end = 0;
     for (const { start, end: last, entity_group: name, score } of found) {
-      parts.push(text.slice(end, start));
-      parts.push(el("mark", { title: `${name} ${score.toFixed(3)}` }, text.slice(start, last), el("small", {}, name)));
+      parts.push(part(text, end, start));
+      parts.push(el("mark", { title: `${name} ${score.toFixed(3)}` }, part(text, start, last), el("small", {}, name)));
       end = last;
     }
-    result.replaceChildren(el("p", { class: "text tagged" }, parts, text.slice(end)));
+    result.replaceChildren(el("p", { class: "text tagged" }, parts, part(text, end)));
   } };
 }
 
@@ -109,12 +119,11 @@ function answering(model, result) {
   const request = () => inference(model, { question: question.value, context: context.value });
   return { fields: [first, second], request, async run(signal) {
     const text = context.value;
-    let found = await post(...request(), signal);
-    found = Array.isArray(found) ? found[0] : found;
-    const [start, end] = [found.start, found.end];
+    const [found, notes] = await ask(request(), signal);
+    const { answer, score, start, end } = [found].flat()[0];
     result.replaceChildren(
-      el("p", {}, el("b", {}, found.answer || "–"), ` ${found.score.toFixed(3)}`),
-      el("p", { class: "text" }, text.slice(0, start), el("mark", {}, text.slice(start, end)), text.slice(end)));
+      el("p", {}, el("b", {}, answer || "–"), ` ${score.toFixed(3)}`),
+      el("p", { class: "text" }, part(text, 0, start), el("mark", {}, part(text, start, end)), part(text, end)), ...notes);
   } };
 }
 
@@ -137,9 +146,9 @@ function filling(model, result) {
   const [input, node] = field(`${t("text")} (<mask>)`, 3);
   const request = () => inference(model, input.value);
   return { fields: node, request, text: () => input.value, async run(signal) {
-    const found = await post(...request(), signal);
-    const rows = Array.isArray(found[0]) ? found.flat() : found;
-    result.replaceChildren(bars(rows.map((row) => [row.token_str.trim(), row.score])));
+    const [found, notes] = await ask(request(), signal);
+    const masks = Array.isArray(found[0]) ? found : [found];
+    result.replaceChildren(...masks.map((rows) => bars(rows.map((row) => [row.token_str.trim(), row.score]))), ...notes);
   } };
 }
 
@@ -150,8 +159,8 @@ function similarity(model, result) {
   const request = () => inference(model, { source_sentence: first.value, sentences: sentences() });
   return { fields: [firstNode, othersNode], request, async run(signal) {
     const texts = sentences();
-    const scores = await post(...request(), signal);
-    result.replaceChildren(bars(texts.map((text, i) => [text, scores[i]])));
+    const [scores, notes] = await ask(request(), signal);
+    result.replaceChildren(bars(texts.map((text, i) => [text, scores[i]])), ...notes);
   } };
 }
 
@@ -159,8 +168,8 @@ function plain(model, result) {
   const [input, node] = field(t("text"), 8);
   const request = () => inference(model, input.value);
   return { fields: node, request, text: () => input.value, async run(signal) {
-    const [found] = await post(...request(), signal);
-    result.replaceChildren(el("p", { class: "text" }, Object.values(found)[0]));
+    const [[found], notes] = await ask(request(), signal);
+    result.replaceChildren(el("p", { class: "text" }, Object.values(found)[0]), ...notes);
   } };
 }
 

@@ -92,7 +92,7 @@ export class Output {
       if (shown.isCorrected) {
         sentence.classList.add("corrected");
         sentence.title = t("corrected");
-      } else if (shown.match) {
+      } else if (shown.match?.used) {
         sentence.classList.add("recalled");
         sentence.title = t("fromMemory", Math.floor(100 * shown.match.similarity), shown.match.source);
       }

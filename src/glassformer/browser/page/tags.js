@@ -1,0 +1,66 @@
+// A tag for each word, and what adjacent words of one tag are together. Counterparts: tasks/tagging.py, pipelines/token_classification.py.
+
+import { EncoderTask, softmax } from "./encoder_task.js";
+import { codePoints, wordsIn } from "./text.js";
+
+const TYPE = /^(?:[BI]-)?(.*)$/su; // of a tag
+
+export class Tagger extends EncoderTask {
+  /** Windows [start, end) of words, which overlap if there are several. */
+  windows(subwords) {
+    const limit = this.header.max_len - 2;
+    const found = [];
+    for (let start = 0; ;) {
+      let [n, end] = [0, start];
+      while (end < subwords.length && (n + subwords[end].length <= limit || end === start)) n += subwords[end++].length;
+      found.push([start, end]);
+      if (end === subwords.length) return found;
+      const most = Math.min(Math.floor(limit / 4), limit - subwords[end].length);
+      let [shared, next] = [0, end];
+      while (next - 1 > start && shared + subwords[next - 1].length <= most) shared += subwords[--next].length;
+      start = next;
+    }
+  }
+
+  /** The probabilities of the tags of each word. The first half of an overlap is taken from the earlier window. */
+  probabilities(words) {
+    const { max_len: maxLength, labels, eos } = this.header;
+    const nFirst = this.tokenizer.first.length;
+    const own = (text) => this.tokenizer.encode(text).slice(nFirst);
+    const subwords = words.map((word) => [own(word), own(" "), [eos]].find((ids) => ids.length).slice(0, maxLength - 2));
+    const windows = words.length ? this.windows(subwords) : [];
+    return windows.flatMap(([start, end], i) => {
+      const skip = i ? Math.floor((windows[i - 1][1] - start) / 2) : 0;
+      const stop = windows[i + 1] ? windows[i + 1][0] + Math.floor((end - windows[i + 1][0]) / 2) : end;
+      const hidden = this.hidden(subwords.slice(start, end).flat());
+      let at = 1;
+      const firsts = subwords.slice(start, end).map((ids) => hidden[(at += ids.length) - ids.length]);
+      return this.encoder.outputs(firsts.slice(skip, stop - start)).map((outputs) => softmax(outputs.subarray(0, labels.length)));
+    });
+  }
+
+  /** The most probable tag of each word of a text, with its probability and its position in UTF-16. */
+  tags(text) {
+    const words = wordsIn(text);
+    const rows = this.probabilities(words.map(([word]) => word));
+    return words.map(({ 0: word, index }, i) => {
+      const score = Math.max(...rows[i]);
+      return { word, tag: this.header.labels[rows[i].indexOf(score)], score, start: index, end: index + word.length };
+    });
+  }
+
+  /** Groups of words, without those of the tag O. Positions are in characters. */
+  tag({ text }) {
+    const groups = [];
+    for (const { word, tag, score, start, end } of this.tags(text)) {
+      const [, type] = TYPE.exec(tag);
+      const last = groups.at(-1);
+      if (last && last.type === type && !tag.startsWith("B-")) Object.assign(last, { end, words: [...last.words, word], scores: [...last.scores, score] });
+      else groups.push({ type, start, end, words: [word], scores: [score] });
+    }
+    const result = groups.filter(({ type }) => type !== "O").map(({ type, start, end, words, scores }) => ({
+      entity_group: type, score: scores.reduce((a, b) => a + b, 0) / scores.length, word: words.join(" "), start: codePoints(text, start), end: codePoints(text, end),
+    }));
+    return { result, limit: null };
+  }
+}
