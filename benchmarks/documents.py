@@ -2,8 +2,8 @@
 
 - Identity: each file is "translated" by its own texts. Outside the targets no byte may change; a file of one language
   must be the same file. Of catalogues, what `msgfmt -c` says may not change. The Translate Toolkit must read the same
-  units as before, if it could read the file, with our targets; OmegaT the same numbers of segments and words of each
-  file, of Office as well.
+  units as before, if it could read the file, with targets; OmegaT the same segments, of Office as
+  well; of XLIFF, in which it reads what the targets are, at least as many.
 - Office: documents made by python-docx, python-pptx and openpyxl, and by LibreOffice from these. Each is translated
   into capitals: the text that LibreOffice exports must then be the capitals of what it exported before, so that no text
   that a reader sees was left out, and none was lost. A second part checks bytes.
@@ -19,6 +19,7 @@ Needs gettext; for what it compares, LibreOffice, poppler-utils and omegat (pack
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -88,12 +89,72 @@ def units(name, content, folder):
 
 
 def has_same_units(name, before, after, folder):
-    """Whether the Translate Toolkit reads a file as before, with targets where there were none."""
+    """Whether the Translate Toolkit reads the units of a file as before, with targets where there were some."""
     old, new = units(name, before, folder), units(name, after, folder)
     if old is None:
         return True
-    same = [x[:2] == y[:2] and (not x[2] or x[2] == y[2]) for x, y in zip(old, new or [], strict=False)]
+    same = [x[:2] == y[:2] and (not x[2] or bool(y[2])) for x, y in zip(old, new or [], strict=False)]
     return new is not None and len(old) == len(new) and all(same)
+
+
+OMEGAT_PROJECT = """<?xml version="1.0" encoding="UTF-8"?>
+<omegat><project version="1.0"><source_dir>__DEFAULT__</source_dir><source_dir_excludes/>
+<target_dir>__DEFAULT__</target_dir><tm_dir>__DEFAULT__</tm_dir><glossary_dir>__DEFAULT__</glossary_dir>
+<glossary_file>__DEFAULT__</glossary_file><dictionary_dir>__DEFAULT__</dictionary_dir>
+<source_lang>en</source_lang><target_lang>fr</target_lang><sentence_seg>false</sentence_seg>
+<support_default_translations>true</support_default_translations><remove_tags>false</remove_tags></project></omegat>
+"""
+
+
+def omegat_segments(files, folder):
+    """The source texts that OmegaT reads of some files together; or the name of one that it cannot read."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("source", "target", "tm", "glossary", "dictionary", "omegat"):
+        (folder / name).mkdir(parents=True)
+    (folder / "omegat.project").write_text(OMEGAT_PROJECT)
+    for name, content in files.items():
+        (folder / "source" / name).write_bytes(content)
+    options = ["--mode=console-createpseudotranslatetmx", "--pseudotranslatetype=equal"]
+    options += [f"--pseudotranslatetmx={folder}/all.tmx", f"--config-dir={folder}/config", str(folder)]
+    done = subprocess.run(["omegat", *options], capture_output=True, text=True)
+    if bad := re.search(r"java\.io\.IOException: \S*/source/(\S+)", done.stdout):
+        return bad[1]
+    texts = re.findall(r"<seg>(.*?)</seg>", (folder / "all.tmx").read_text(encoding="utf-8"), re.DOTALL)
+    return sorted(texts[::2])  # each has a translation, which is equal
+
+
+def same_segments(files, folder):
+    """How many files OmegaT reads as before; also those that it could not read before.
+
+    Args:
+        files: contents before and after, by name.
+    """
+    files, n_bad = dict(files), 0
+    while files and isinstance(before := omegat_segments({name: x for name, (x, _) in files.items()}, folder), str):
+        print("OmegaT cannot read:", before)
+        del files[before]
+        n_bad += 1
+    if not files:
+        return n_bad
+    after = omegat_segments({name: x for name, (_, x) in files.items()}, folder)
+    has_targets = any(name.endswith((".xlf", ".xliff")) for name in files)
+    if after == before or (has_targets and isinstance(after, list) and len(after) >= len(before)):
+        return len(files) + n_bad
+    if len(files) == 1:
+        print("OmegaT reads other segments:", *files)
+        return n_bad
+    names = list(files)
+    halves = names[: len(names) // 2], names[len(names) // 2 :]
+    return n_bad + sum(same_segments({name: files[name] for name in half}, folder) for half in halves)
+
+
+def count_omegat(results, rendered, folder):
+    """Add to the results how many files of each format OmegaT reads as before."""
+    if not shutil.which("omegat"):
+        return
+    for kind, files in rendered.items():
+        results[kind]["omegat"] = same_segments(files, folder)
+        print(kind, results[kind], flush=True)
 
 
 def samples(data):
@@ -113,6 +174,7 @@ def identity(data, folder):
     results = {}
     has_toolkit = find_spec("translate") is not None
     new = {"files": 0, "refused": 0, "same": 0} | ({"toolkit": 0} if has_toolkit else {})
+    rendered = {}
     for name, content in samples(data):
         row = results.setdefault(SUFFIXES[Path(name).suffix], dict(new))
         row["files"] += 1
@@ -123,14 +185,18 @@ def identity(data, folder):
             print("refused:", str(error).split("\n")[0])
             continue
         row["same"] += is_unchanged(document, content)
-        rendered = document.render([segment.text for segment in document.segments])
-        if name.endswith(".po"):
-            row["accepted"] = row.get("accepted", 0) + (is_refused(content) or not is_refused(rendered))
+        copy = document.render([segment.text for segment in document.segments])
+        suffix = Path(name).suffix
+        if suffix != ".tmx":  # no source of OmegaT
+            rendered.setdefault(SUFFIXES[suffix], {})[f"{row['files']:04}{suffix}"] = content, copy
+        if suffix == ".po":
+            row["accepted"] = row.get("accepted", 0) + (is_refused(content) or not is_refused(copy))
         if has_toolkit:
-            is_same = has_same_units(name, content, rendered, folder)
+            is_same = has_same_units(name, content, copy, folder)
             row["toolkit"] += is_same
             if not is_same:
                 print("Translate Toolkit:", name)
+    count_omegat(results, rendered, folder / "omegat")
     return results
 
 
@@ -196,7 +262,7 @@ def office(folder):
         (folder / first).mkdir()
         for path in sorted(folder.glob(f"*.{first}")):
             convert(convert(path, second, folder), first, folder / first)
-    results = {}
+    results, rendered = {}, {}
     for path in sorted(folder.rglob("*.*")):
         if path.suffix[1:] not in EXPORTS:
             continue
@@ -207,6 +273,7 @@ def office(folder):
         document = type(document)(document.parts, document.notes, data)
         copy = folder / "copy.zip"
         copy.write_bytes(document.render([segment.text for segment in document.segments]))
+        rendered.setdefault(path.suffix[1:], {})[f"{row['files']:04}{path.suffix}"] = data, copy.read_bytes()
         with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy) as new:
             row["same"] += all(old.read(name) == new.read(name) for name in old.namelist())
         capitals = folder / "out" / path.name
@@ -218,6 +285,7 @@ def office(folder):
         row["same text"] += same
         if not same:
             print("differs:", path, set((before or "").upper().split()) ^ set((after or "").split()))
+    count_omegat(results, rendered, folder / "omegat")
     return results
 
 

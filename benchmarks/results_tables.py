@@ -229,8 +229,8 @@ def documents(record: dict) -> list[Row]:
     """Files read and written again: of two languages, then those of Office."""
 
     def row(name: str, result: dict, accepted: str) -> Row:
-        shown = str(result[accepted]) if result.get(accepted) else "–"
-        return [name, str(result["files"]), str(result.get("refused", 0)), str(result["same"]), shown]
+        shown = [str(result.get(key) or "–") for key in (accepted, "toolkit", "omegat")]
+        return [name, str(result["files"]), str(result.get("refused", 0)), str(result["same"]), *shown]
 
     return [
         *(row(name, result, "accepted") for name, result in record["identity"].items()),
@@ -287,7 +287,11 @@ TABLES = {
         {"browser": browser},
     ),
     "documents": Table(
-        ("files", "number", "refused", "unchanged outside of targets", "accepted"), {"documents": documents}
+        (
+            *("files", "number", "refused", "unchanged outside of targets"),
+            *("accepted", "as before for the Translate Toolkit", "for OmegaT"),
+        ),
+        {"documents": documents},
     ),
     "memory read": Table(
         ("memory (TMX)", "pairs", "read for training", "above the imports"), {"documents": memory_read}
