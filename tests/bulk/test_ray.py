@@ -1,10 +1,12 @@
 """Ray's actors, with a stand-in for Ray, which is too large to install for the tests."""
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from glassformer.bulk import ray_actors
 from glassformer.bulk.chunks import Chunk
 from glassformer.bulk.ray_actors import Actors
 from glassformer.errors import ConfigError, UserError
@@ -88,6 +90,25 @@ def test_each_chunk_gets_its_own_outputs_in_whatever_order_they_come(ray):
 def test_an_error_of_the_job_is_that_of_the_actor(ray):
     with pytest.raises(ConfigError, match="no model"):
         actors(ray, {"bad": True})
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "mode"), [(False, False, None), (True, False, "token"), (False, True, "token")]
+)
+def test_the_token_of_a_cluster_is_sent(ray, monkeypatch, tmp_path, variable, file, mode):
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
+    if variable:
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    if file:
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("0" * 64)
+    monkeypatch.setattr(ray_actors, "check_reachable", lambda address: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "environ", dict(os.environ))
+        actors(ray, {}, "127.0.0.1:1").close()
+        assert os.environ.get("RAY_AUTH_MODE") == mode
 
 
 def test_a_cluster_that_goes_away_or_is_not_there_is_an_error(ray):

@@ -1,9 +1,11 @@
 """Processing of chunks by actors of a Ray cluster."""
 
+import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from glassformer.bulk.chunks import Chunk, Outputs
@@ -60,6 +62,8 @@ class Actors:
             UserError: there is no such cluster, or the job cannot be done.
         """
         local: dict[str, Any] = {"num_cpus": n * threads, "include_dashboard": False} if address == LOCAL else {}
+        if not local:
+            send_token()
         self.ray = ray = import_ray()
         with ray_errors(ray):
             check_reachable(address)
@@ -95,6 +99,14 @@ class Actors:
         self.ray.shutdown()
 
 
+def send_token() -> None:
+    """Let Ray send the token of a cluster if there is one. `ray start` wants one since Ray 2.59; `ray.init` sends none
+    by default. A cluster without tokens ignores it."""
+    names = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    if any(name in os.environ for name in names) or (Path.home() / ".ray" / "auth_token").exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
 def check_reachable(address: str) -> None:
     """Check that something listens at an address HOST:PORT; Ray itself tries for minutes.
 
@@ -114,5 +126,6 @@ def ray_errors(ray: Any) -> Iterator[None]:
     except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         what = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"--ray: {what or type(error).__name__}.\n  Is the cluster there? The same command goes on."
+            f"--ray: {what.rstrip('.') or type(error).__name__}.\n  Is the cluster there, and its token here"
+            " (RAY_AUTH_TOKEN or ~/.ray/auth_token)? The same command goes on."
         ) from None
