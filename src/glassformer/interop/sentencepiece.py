@@ -11,6 +11,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from glassformer.errors import CheckpointError
 from glassformer.limits import MAX_JSON_BYTES
+from glassformer.tokens.tokenizer import wrap_native_errors
 
 UNIGRAM, BPE = 1, 2
 """Values of model_type in a .model file."""
@@ -64,6 +65,11 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
         character_map = normalizer.get(2, b"")
         if not isinstance(character_map, bytes):
             raise ValueError("its map of characters is a number")
+        if character_map:
+            wrap_native_errors(
+                lambda: normalizers.Precompiled(character_map),
+                lambda problem: CheckpointError(f"{path}: not a SentencePiece model: {problem}."),
+            )
         spm = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), character_map)
         if not spm.of_type(UNKNOWN):
             raise ValueError("no entry for unknown text")

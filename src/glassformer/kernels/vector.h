@@ -28,6 +28,7 @@ the width of the vectors. */
 
 typedef float V __attribute__((vector_size(4 * LANES)));
 typedef int32_t I __attribute__((vector_size(4 * LANES)));
+typedef uint32_t U __attribute__((vector_size(4 * LANES))); /* sums of which overflow: those of floats that are not finite */
 typedef uint16_t H __attribute__((vector_size(2 * LANES)));
 typedef uint8_t B __attribute__((vector_size(LANES)));
 typedef float V4 __attribute__((vector_size(16)));
@@ -122,7 +123,7 @@ INLINE V exponential_below_87(V x) {
   p = p * r + 0.24022651f;
   p = p * r + 0.69314718f;
   p = p * r + 1.f;
-  return (V)((I)p + ((I)shifted << 23)); /* the low bits of `shifted` are n */
+  return (V)((U)p + ((U)shifted << 23)); /* the low bits of `shifted` are n */
 }
 /* ln x for a positive finite x, in doubles: unlike logf, which differs between C libraries, the same bits everywhere.
    x = 2^e m with m in [sqrt(1/2), sqrt(2)); ln m = 2 artanh(s), s = (m - 1) / (m + 1). Not-a-number stays so. */
