@@ -56,6 +56,13 @@ def test_polib_reads_the_translations():
     assert [entry.msgid for entry in found.obsolete_entries()] == ["Old"]
 
 
+def test_messages_of_white_space_stay():
+    blank = PO + '\nmsgid " "\nmsgstr ""\n\nmsgid "  "\nmsgstr "x"\n'
+    document = read("a.po", blank).only("all")
+    assert texts(document) == texts(read("a.po", PO).only("all"))
+    assert shouted(document) == shouted(read("a.po", PO).only("all")) + blank.removeprefix(PO).encode()
+
+
 def test_a_doubtful_translation_is_fuzzy_and_other_flags_stay():
     document = read("a.po", PO).only("all")
     found = entries(shouted(document, doubtful=[True] * 6))

@@ -191,7 +191,7 @@ class Document:
                 texts_of_entry = [part for part in piece.pieces if isinstance(part, Segment)]
                 own = [next(results) for _ in texts_of_entry]
                 is_same = all(part.text == text for part, (text, _, _) in zip(texts_of_entry, own, strict=True))
-                if is_same and piece.state == "source":
+                if not own or (is_same and piece.state == "source"):
                     yield piece.kept
                     return
                 origin = common_origin([origin for _, _, origin in own])
