@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 TOLERANCE = 0.03
 
 
-@pytest.fixture(scope="module", params=["transformer", "t5"])
+@pytest.fixture(scope="module", params=["transformer", "pre-norm", "t5"])
 def records(request, engines, tmp_path_factory):
     """Of each text with a target, the record of the page and that of `inspect`."""
     task = random_translator(request.param, tmp_path_factory.mktemp(request.param), "fp32")
@@ -53,6 +53,19 @@ def test_attention_weights_are_those_of_inspect(records):
             assert own[1] == other.expected
             assert own[2] == pytest.approx(other.log_prob, abs=0.2)
     assert n > 1000
+
+
+def test_the_predictions_of_each_layer_are_those_of_inspect(records):
+    n = 0
+    for found, wanted in records:
+        assert found["lens"].keys() == wanted.lens.keys()
+        for name, predictions in wanted.lens.items():
+            for own, other in zip(found["lens"][name], predictions, strict=True):
+                assert own[:2] == [other.position, other.expected]
+                assert own[2] == pytest.approx(other.log_prob, abs=0.2)
+                assert [p for _, p in own[4]] == sorted((p for _, p in own[4]), reverse=True)
+                n += 1
+    assert n > 20
 
 
 def test_the_search_leads_to_the_translation(engines, tmp_path):

@@ -32,8 +32,10 @@ def random_translator(family, folder, precision="int8"):
     ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
     sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80, "max_len": 50}
-    is_t5 = family == "t5"
-    model = T5(T5Config(**sizes, **layers)) if is_t5 else Transformer(TransformerConfig(**sizes, **layers))
+    if family == "t5":
+        model = T5(T5Config(**sizes, **layers))
+    else:
+        model = Transformer(TransformerConfig(**sizes, **layers, pre_norm=family == "pre-norm"))
     translator = Translator(model, tokenizer)
     translator.confidence, translator.languages, translator.scripts = confidence(), ("en", "de"), ("LATIN",)
     checkpoint.save_folder(folder / precision, dict(translator.contents(precision=precision)))

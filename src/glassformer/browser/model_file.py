@@ -126,6 +126,7 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
     model = runtime_of(task, RuntimeModel)
     decode, defaults = model.decode, DecodeConfig()
     assert model.encode
+    residual, output_layer = output_layer_of(decode, has_norm=getattr(task.config, "pre_norm", True))
     return {
         "languages": list(task.languages),
         "more_tokens": MORE_TOKENS,
@@ -139,8 +140,9 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
         "encode": program_record(model.encode, stored_instructions(model.encode), tables),
         "decode": program_record(decode, best_instructions(decode, task.banned_ids), tables),
         "score": program_record(decode, decode.instructions, tables),
+        "lens": program_record(decode, output_layer, tables),
         "read_source": reading_record(model.encode, 1, "encoder", model, tables),
-        "read_target": reading_record(decode, model.n_layers, "decoder", model, tables),
+        "read_target": reading_record(decode, model.n_layers, "decoder", model, tables, residual),
         "sizes": {name: task.config.model_dump().get(name) for name in SIZES},
         "family": task.source.family,
     }
@@ -212,14 +214,31 @@ def program_record(program: Program, instructions: Sequence[Instruction], tables
     return {"widths": widths, "cache_widths": list(map(int, program.cache_widths)), "instructions": records}
 
 
-def reading_record(program: Program, n_own: int, stack: str, model: RuntimeModel, tables: TableFile) -> JsonObject:
+def output_layer_of(program: Program, *, has_norm: bool) -> tuple[Place, list[Instruction]]:
+    """Where the residual stream is, and the instructions that compute the logits from the output of any layer.
+
+    Args:
+        has_norm: the output of the last layer is normalized before.
+    """
+    instructions = program.instructions
+    residual = next(x.out for x in reversed(instructions) if x.kind == Kind.PRODUCT and x.b.buffer == x.out.buffer)
+    norm = max(i for i, x in enumerate(instructions) if x.kind == Kind.NORMALIZE)
+    first = Instruction(Kind.GATHER, residual, n=instructions[norm].n, tables=(None, None, None))
+    return residual, [first, *instructions[norm if has_norm else norm + 1 :]]
+
+
+def reading_record(
+    program: Program, n_own: int, stack: str, model: RuntimeModel, tables: TableFile, residual: Place | None = None
+) -> JsonObject:
     """A program that also copies the queries of each attention, and the keys and values of self-attention, without an
     output layer; and of each attention where they are. From these, the page computes attention weights and alignments.
 
     Args:
         n_own: number of caches of the own sequence, which come before those of the source.
         stack: encoder or decoder.
+        residual: where the residual stream is; the outputs of all layers but the last are copied as well.
     """
+    layers: list[int] = []
     instructions: list[Instruction] = []
     widths = list(program.lowered.widths)
     attentions: list[JsonObject] = []
@@ -234,6 +253,8 @@ def reading_record(program: Program, n_own: int, stack: str, model: RuntimeModel
     for x in stored_instructions(program):
         if x.kind == Kind.STORE and x.cache < n_own:
             stored = copied(x.a, x.n), copied(x.b, x.n)
+            if residual and x.cache:  # a layer begins
+                layers.append(copied(residual, model.config.d_model))
         if x.kind == Kind.ATTEND:
             is_own, n_heads = x.cache < n_own, x.n // x.m
             kind = stack if is_own else "cross"
@@ -247,7 +268,7 @@ def reading_record(program: Program, n_own: int, stack: str, model: RuntimeModel
         instructions.append(x)
     record = program_record(program, instructions, tables)
     n = len(program.lowered.widths)
-    return record | {"widths": record["widths"] + widths[n:], "attentions": attentions}
+    return record | {"widths": record["widths"] + widths[n:], "attentions": attentions, "layers": layers}
 
 
 def cross_projections(model: RuntimeModel, tables: TableFile) -> list[JsonObject]:

@@ -7,10 +7,7 @@ export class Encoder {
     const base = kernels.copy(tables);
     Object.assign(this, { kernels, header, program: new Program(kernels, header.encode, base) });
     this.caches = header.encode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
-    if (!header.head) return;
-    this.head = new Program(kernels, header.head, base);
-    this.noCaches = [];
-    this.width = header.head.widths[header.head.instructions[0].out[0]];
+    if (header.head) this.head = new Program(kernels, header.head, base);
   }
 
   /** Output of the last layer for each token. */
@@ -27,14 +24,6 @@ export class Encoder {
 
   /** Outputs of the head for rows of features. */
   outputs(rows) {
-    const n = rows.length;
-    if (!n) return [];
-    const stride = Math.ceil(this.width / 16) * 16;
-    const features = this.head.reserve("features", 4 * stride * n);
-    rows.forEach((row, i) => this.kernels.floats(features + 4 * stride * i, this.width).set(row));
-    this.head.setTable(0, 2, features);
-    const [numbers, zeros] = [range(n), fill(n, 0)];
-    this.head.run({ ids: numbers, positions: zeros, types: zeros, slots: zeros, lists: [zeros, zeros], begins: [zeros, zeros], lengths: [zeros, zeros] }, this.noCaches);
-    return Array.from(rows, (_, i) => this.head.result(i));
+    return this.head.apply(rows);
   }
 }

@@ -6,6 +6,7 @@ const PANEL = 64; // widths of buffers are multiples of it
 const PIECES = 16; // parts of the vocabulary in BEST
 const SIZES = { op: 76, program: 88, rows: 56, phase: 64 }; // bytes of the structures in program.h
 const PAGE = 65536;
+const NO_CACHES = [];
 
 /** n times a number, and the numbers from 0 to n - 1: arrays that a program reads. */
 export const fill = (n, value) => new Int32Array(n).fill(value);
@@ -161,9 +162,18 @@ export class Program {
     return { logProbs: kernels.floats(best, n * k).slice(), ids: kernels.ints(bestIds, n * k).slice() };
   }
 
-  /** Replace a table of an instruction. */
-  setTable(instruction, which, address) {
-    this.kernels.ints(this.ops + SIZES.op * instruction + 60 + 4 * which, 1)[0] = address;
+  /** Execute a program that begins with rows of floats, which are in the place of its first table. Returns the rows of its result. */
+  apply(rows) {
+    const n = rows.length;
+    if (!n) return [];
+    const width = this.record.instructions[0].n;
+    const stride = Math.ceil(width / 16) * 16;
+    const table = this.reserve("table", 4 * stride * n);
+    rows.forEach((row, i) => this.kernels.floats(table + 4 * stride * i, width).set(row));
+    this.kernels.ints(this.ops + 60 + 4 * 2, 1)[0] = table;
+    const [numbers, zeros] = [range(n), fill(n, 0)];
+    this.run({ ids: numbers, positions: zeros, types: zeros, slots: zeros, lists: [zeros, zeros], begins: [zeros, zeros], lengths: [zeros, zeros] }, NO_CACHES);
+    return Array.from(rows, (_, i) => this.result(i));
   }
 
   /** A copy of a row of the result. */

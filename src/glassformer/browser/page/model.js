@@ -18,6 +18,7 @@ export class Model {
     this.sourceReader = new Program(kernels, header.read_source, this.base); // keep queries, keys and values
     this.targetReader = new Program(kernels, header.read_target, this.base);
     this.scorer = new Program(kernels, header.score, this.base); // has the logits of all tokens
+    this.lens = new Program(kernels, header.lens, this.base); // has those from the output of any layer
     this.eos = header.eos;
     this.maxLength = header.max_len;
     this.moreTokens = header.more_tokens;
@@ -82,8 +83,17 @@ export class Model {
 
   /** Log-probabilities of all tokens at a position that the scorer has read. */
   logProbs(position) {
-    const [buffer] = this.header.score.instructions.at(-1).out;
-    const logits = this.scorer.row(buffer, position).subarray(0, this.vocabSize);
+    return this.normalized(this.scorer.result(position));
+  }
+
+  /** The output of each layer of the target but the last for its n tokens, after the target reader has read them. */
+  layerOutputs(n) {
+    return this.header.read_target.layers.map((buffer) => Array.from({ length: n }, (_, i) => this.targetReader.row(buffer, i)));
+  }
+
+  /** Log-probabilities of all tokens. */
+  normalized(outputs) {
+    const logits = outputs.subarray(0, this.vocabSize);
     const top = logits.reduce((a, b) => Math.max(a, b), -Infinity);
     const logSum = Math.log(logits.reduce((sum, x) => sum + Math.exp(x - top), 0));
     return Float64Array.from(logits, (x) => x - top - logSum);

@@ -4,6 +4,7 @@ import { rowsOf, weightsOf } from "./alignment.js";
 import { lengthPenalty, search } from "./search.js";
 
 const TOP = 8; // most probable tokens of each position
+const MAX_LENS = 2e9; // products of the output layer for all layers and tokens, about a second
 
 const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
 const packed = (values) => ({ shape: values.shape, values });
@@ -120,24 +121,29 @@ export function record(model, tokenizer, text, options, target) {
   const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
   model.read(model.targetReader, inputs);
   attention.push(...header.read_target.attentions.map((x) => attentionMap(model, x, nTarget, x.kind === "cross" ? nSource : nTarget)));
-  model.read(model.scorer, inputs);
-  const predictions = expected.map((id, i) => {
-    const logProbs = model.logProbs(i);
+  const outputs = model.layerOutputs(nTarget);
+  const predicted = (i, logProbs) => {
+    const id = expected[i];
     const likely = largest(logProbs, TOP).map((other) => [tokenizer.tokenText(other), Math.exp(logProbs[other])]);
     return [i, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, likely];
-  });
+  };
+  model.read(model.scorer, inputs);
+  const predictions = expected.map((_, i) => predicted(i, model.logProbs(i)));
+  const isLarge = outputs.length * nTarget * model.vocabSize * header.sizes.d_model > MAX_LENS;
+  const lens = Object.fromEntries(isLarge ? [] : outputs.map((rows, layer) => (
+    [`decoder.${layer}`, model.lens.apply(rows).map((logits, i) => predicted(i, model.normalized(logits)))])));
   const ofKind = (kind) => attention.filter((x) => x.kind === kind);
   const output = tokenizer.decode(expected);
   const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.offsets(output)];
   const isOwn = own.ids.every((id, i) => id === expected[i]); // else the output is written with other tokens than it is read with
   return {
-    format: 1, task: header.task, family: header.family, sizes: header.sizes, notes: [],
+    format: 1, task: header.task, family: header.family, sizes: header.sizes, notes: isLarge ? ["The predictions of each layer are left out: they take too long for this model and sentence."] : [],
     sides: {
       source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i] ?? null) },
       target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
     },
     vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
-    stream: {}, lens: {}, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
+    stream: {}, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
     ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
   };
 }
