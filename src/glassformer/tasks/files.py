@@ -129,7 +129,7 @@ def translate_document(
         data = exchanged(to, name, languages, [segment.text for segment in segments], texts, origins)
     else:
         data = selected.render(texts, positions, languages, origins)
-    similarities = [origin.similarity for origin in origins if origin.similarity is not None]
+    similarities = [origin.similarity for origin in origins if origin.used and origin.similarity is not None]
     n_exact = similarities.count(1)
     n_doubtful = sum(origin.is_doubtful for origin in origins)
     return data, TranslatedFile(
@@ -225,7 +225,8 @@ def document_of(path: Path, data: bytes, languages: Sequence[str]) -> AnyDocumen
     document = read_in_child(str(path), data, asked)
     if other := differing(document.languages or ("", ""), asked):
         raise CorpusError(
-            f"{path}: {other}, and the model translates from {asked[0]} to {asked[1]}.\n  Use a model of its languages."
+            f"{path}: {other}, and the model translates from {asked[0]} to {asked[1]}.\n"
+            "  Use a model of its languages, or correct the language that the file states."
         )
     return document
 
