@@ -30,13 +30,14 @@ MAX_CRASHES = 20
 
 
 def fuzz(name, folder, n):
-    """Give a target N inputs, those of earlier calls included. Yields its record after each process."""
+    """Give a target N inputs, those of earlier calls included. Yields its record, and again after each process."""
     corpus, crashes, state = (folder / name / part for part in ("corpus", "crashes", "record.json"))
     for each in (corpus, crashes):
         each.mkdir(parents=True, exist_ok=True)
     record = {"inputs": 0, "failures": 0, "edges": 0, "features": 0, "corpus": 0, "seconds": 0.0}
     if state.exists():
         record = json.loads(state.read_text())
+        yield record
     n_crashes = 0
     while record["inputs"] < n and n_crashes <= MAX_CRASHES:
         start = time.perf_counter()

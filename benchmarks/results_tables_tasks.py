@@ -132,6 +132,16 @@ def powerloss(record: dict) -> list[Row]:
     ]
 
 
+def fuzz(record: dict) -> list[Row]:
+    targets = record["targets"]
+    rows = [
+        [name, found["inputs"], found["failures"], found["inputs_per_s"], found["features"]]
+        for name, found in targets.items()
+    ]
+    total = [sum(found[key] for found in targets.values()) for key in ("inputs", "failures", "seconds")]
+    return [*rows, ["all", total[0], total[1], round(total[0] / total[2]), ""]]
+
+
 def killtest(record: dict) -> list[Row]:
     return [[name, *(kind[key] for key in ("kills", "runs", "different"))] for name, kind in record["kinds"].items()]
 
@@ -299,6 +309,7 @@ CONTROL = {
         ("what was cut off", "system calls", "states of the disk", "continued", "results that differ"),
         {"powerloss": powerloss},
     ),
+    "fuzz": Table(("what reads the inputs", "inputs", "failed", "inputs/s", "code covered (features)"), {"fuzz": fuzz}),
     "killtest": Table(("what was killed", "kills", "runs", "results that differ"), {"killtest": killtest}),
     "loops": Table(("outputs that repeat themselves although the input does not", "number"), {"loops": loops}),
     "alignment": Table(("what", "result"), {"alignment": alignment}),

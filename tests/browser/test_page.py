@@ -60,7 +60,14 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
     tab.get_by_role("button", name="Look inside").click()
     inside = tab.frame_locator("iframe")
     inside.locator("blockquote", has_text="The black cat.").wait_for()
-    assert inside.locator("h2").all_text_contents() == ["Tokens", "Predictions", "Attention", "Alignment", "Search", "Layer by layer"]
+    assert inside.locator("h2").all_text_contents() == [
+        "Tokens",
+        "Predictions",
+        "Attention",
+        "Alignment",
+        "Search",
+        "Layer by layer",
+    ]
     until(tab, "document.querySelector('iframe').clientHeight > 500")
     click = "(node) => node.click()"  # the frame grows: one at a position may meet something else
     inside.locator("h2", has_text="Tokens").evaluate(click)

@@ -10,6 +10,7 @@ import pytest
 
 from glassformer.cli import demo
 from glassformer.corpora.demo import pairs
+from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 from tests.journeys.test_docs import DOCS, python_blocks
 
@@ -88,6 +89,31 @@ def test_the_tutorial_of_a_table_runs_and_prints_the_lines_it_shows(tmp_path, mo
 
 
 FEW = [*SMALL, *RARE, "--steps", "2"]
+
+
+def test_the_tutorial_of_a_memory_runs_and_prints_the_lines_it_shows(tmp_path, monkeypatch):
+    """With a small memory and few steps: numbers are others than those of the page."""
+    monkeypatch.chdir(tmp_path)
+    pairs_of = {
+        name: [(f"a {word} cat, number {i}", f"un gato {word}, número {i}") for i in numbers for word in ("red", "wet")]
+        for name, numbers in (("memory", range(60)), ("new", range(60, 70)))
+    }
+    for name, rows in pairs_of.items():
+        entries = (tmx_entry(src, tgt, ("en", "es")) for src, tgt in rows)
+        Path(f"{name}.tmx").write_text(f"{tmx_start('en')}{''.join(entries)}{TMX_END}")
+    write_lines(
+        Path("messages.po"), ['msgid "a red cat, number 1"', 'msgstr ""', "", 'msgid "a blue dog"', 'msgstr ""']
+    )
+    write_lines(Path("corrected.po"), ['msgid "a blue dog"', 'msgstr "un perro azul"'])
+    commands = session("tutorial-memory.md")
+    assert len(commands) >= 7
+    for command, expected in commands:
+        if "train" in command:
+            command = " ".join([*command.split(" --minutes")[:1], *map(str, FEW)])
+        if "update" in command:
+            command += " --steps 2 --threads 1 --max-drop 100"
+        printed = execute(command)
+        assert labels(expected) <= labels(printed.splitlines()), f"{command}\n{printed}"
 
 
 def test_the_tutorial_runs_in_its_order_and_prints_the_lines_it_shows(tmp_path, monkeypatch):
