@@ -68,24 +68,31 @@ class QuestionAnswerer(EncoderTask[QAExample]):
     def n_labels(cls, labels: Sequence[str]) -> int:
         return 2
 
+    @property
+    def max_question(self) -> int:
+        """Maximum length of a question in tokens. At least half of the maximum length is left for the context."""
+        return min(MAX_QUESTION_TOKENS, (self.config.max_len - self.n_specials) // 2)
+
     def encode_parts(
         self, question: str, context: str
     ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int]]]:
         """Token ids of the question, windows of the context, token ids of the context and their character offsets."""
-        # At least half of the maximum length is left for the context.
-        question_ids = self.tokenizer.encode(question)[
-            : min(MAX_QUESTION_TOKENS, (self.config.max_len - self.n_specials) // 2)
-        ]
+        question_ids = self.tokenizer.encode(question)[: self.max_question]
         ids, offsets = self.tokenizer.offsets(context)
         size = self.config.max_len - self.n_specials - len(question_ids)
         return question_ids, list(windows(len(ids), size, size // 3)), ids, offsets
 
-    def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1) -> list[list[Answer]]:
-        """The best answers to each (question, context), best first. The candidates include "no answer"."""
+    def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1, warn: Warn = no_op) -> list[list[Answer]]:
+        """The best answers to each (question, context), best first. The candidates include "no answer".
+
+        `warn` is called for each question that is too long.
+        """
         rows, origins = [], []
         offsets_by_question = []
         for question_index, (question, context) in enumerate(questions):
             question_ids, windows_of_context, ids, offsets = self.encode_parts(question, context)
+            if len(question_ids) == self.max_question < len(self.tokenizer.encode(question)):
+                warn(question_index, f"a question longer than {self.max_question} tokens: its end was cut off")
             offsets_by_question.append(offsets)
             for start, end in windows_of_context:
                 rows.append((question_ids, ids[start:end]))
@@ -133,7 +140,7 @@ class QuestionAnswerer(EncoderTask[QAExample]):
         indices = iter([i for i, line in enumerate(lines) if line.strip()])
 
         def answer_lines(nonblank: list[str], warn: Warn) -> list[str]:
-            answers = self.answers([question_of(line, next(indices)) for line in nonblank])
+            answers = self.answers([question_of(line, next(indices)) for line in nonblank], warn=warn)
             return [best[0].text.replace("\n", " ") for best in answers]
 
         return map_nonblank(lines, answer_lines, warn)

@@ -159,7 +159,7 @@ async function output({ inputs }, signal, say) {
   const [method, { pair, ...values }] = CALLS[pipeline](inputs);
   if (Object.values(values).some((value) => !value.length || (value.trim && !value.trim()))) throw new Error(t("noText"));
   const { result, limit } = await engine.call(method, { ...values, pair }, { signal });
-  if (method === "fill" && !result.length) throw new Error(t("noMask"));
+  if (method === "fill" && !result.length) throw new Error(limit === null ? t("noMask") : t("cutOff", limit));
   if (limit !== null) say?.(t("cutOff", limit));
   return method === "summarize" ? [{ summary_text: result }] : result;
 }

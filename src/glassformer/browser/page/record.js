@@ -4,7 +4,7 @@ import { rowsOf, weightsOf } from "./alignment.js";
 import { lengthPenalty, search } from "./search.js";
 
 const TOP = 8; // most probable tokens of each position
-const MAX_LENS = 2e9; // products of the output layer for all layers and tokens, about a second
+const MAX_LENS = 2e9; // multiplications of the output layer for the tokens of all layers
 
 const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
 const packed = (values) => ({ shape: values.shape, values });
