@@ -32,7 +32,8 @@ async (only) => {
     calls.set(calls.size + 1, resolve);
     worker.postMessage({ id: calls.size, method, values });
   });
-  return window.call("load", { builds, model: await bytes(document.getElementById("model"), isDeflated), wanted: only });
+  const model = await bytes(document.getElementById("model"), isDeflated);
+  return window.call("load", { builds, model, wanted: only });
 }
 """
 
