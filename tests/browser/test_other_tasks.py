@@ -241,10 +241,8 @@ def test_similarities_by_published_weights(engines, tmp_path):
     import_folder(Path(found.origin).parent / "model", tmp_path / "minilm")
     task = gf.load(tmp_path / "minilm", device="cpu")
     task.precision = "int8"
-    text, others = (
-        "A dog runs in the park.",
-        ["A puppy is running outside.", "The invoice is due in May.", "Ümläute 🎉"],
-    )
+    text = "A dog runs in the park."
+    others = ["A puppy is running outside.", "The invoice is due in May.", "Ümläute 🎉"]
     vectors = task([text, *others])
     found = engines(task)("similarities", text=text, others=others)["result"]
     assert found == pytest.approx((vectors[1:] @ vectors[0]).tolist(), abs=1e-5)

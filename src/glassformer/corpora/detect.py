@@ -166,7 +166,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
     if guess and not guess.problem:
         key = guess.fields["label"]
         return task_of_labels([value for value in column_values(objects)[key] if value.strip()], key)
-    suggested = suggest_tagging_keys(first) or suggest_keys(objects) if not field_keys else None
+    suggested = None if field_keys else suggest_tagging_keys(first) or suggest_keys(objects)
     advice = f".\n  Give the keys of the fields, for example: {suggested}" if suggested else ""
     raise _unknown(name(path), f"its first line is {outline(first)}{advice}")
 

@@ -21,7 +21,7 @@ SPAN_TAG = re.compile("O|[BIES]-.+", re.DOTALL)
 
 WORD_KEYS = ("words", "tokens")
 TAG_ENDINGS = ("tags", "tag", "labels")
-"""What keys of words are in JSON, and how those of their tags end."""
+"""Keys of the words in JSON objects, and ends of the keys of their tags."""
 
 
 @dataclass(frozen=True, slots=True)

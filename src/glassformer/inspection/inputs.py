@@ -20,7 +20,7 @@ from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
-from glassformer.tasks.question_answering import MAX_QUESTION_TOKENS, QuestionAnswerer, question_of
+from glassformer.tasks.question_answering import QuestionAnswerer, question_of
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
 from glassformer.tokens.tokenizer import Tokenizer
@@ -151,7 +151,7 @@ def encoder_inputs(task: AnyEncoderTask, text: str, window: int) -> ModelInputs:
         start += len(one_text) + 1
     capacity = task.config.max_len - (task.n_specials if len(texts) > 1 else 2)
     if len(texts) > 1:
-        limit = min(MAX_QUESTION_TOKENS, capacity // 2) if isinstance(task, QuestionAnswerer) else capacity // 2
+        limit = task.max_question if isinstance(task, QuestionAnswerer) else capacity // 2
         if len(encoded_texts[0]) > limit:
             notes.append(f"The first text has {len(encoded_texts[0])} tokens, of which the first {limit} are used.")
         encoded_texts[0] = encoded_texts[0][:limit]

@@ -28,7 +28,7 @@ the width of the vectors. */
 
 typedef float V __attribute__((vector_size(4 * LANES)));
 typedef int32_t I __attribute__((vector_size(4 * LANES)));
-typedef uint32_t U __attribute__((vector_size(4 * LANES))); /* sums of which overflow: those of floats that are not finite */
+typedef uint32_t U __attribute__((vector_size(4 * LANES))); /* for sums that may overflow, as of the bits of NaN */
 typedef uint16_t H __attribute__((vector_size(2 * LANES)));
 typedef uint8_t B __attribute__((vector_size(LANES)));
 typedef float V4 __attribute__((vector_size(16)));

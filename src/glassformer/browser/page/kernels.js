@@ -162,7 +162,7 @@ export class Program {
     return { logProbs: kernels.floats(best, n * k).slice(), ids: kernels.ints(bestIds, n * k).slice() };
   }
 
-  /** Execute a program that begins with rows of floats, which are in the place of its first table. Returns the rows of its result. */
+  /** Execute a program that begins with rows of floats, which become the third table of its first operation. Returns the rows of its result. */
   apply(rows) {
     const n = rows.length;
     if (!n) return [];

@@ -70,7 +70,7 @@ function bars(rows) {
     el("td", { class: "value" }, p.toFixed(3)))));
 }
 
-/** The output of a model, and what is to be said of it. */
+/** The output of a model, and notes: what of the text was cut off. */
 async function ask(request, signal) {
   const notes = [];
   const found = await post(...request, signal, (note) => notes.push(el("p", { class: "notice" }, note)));
