@@ -193,5 +193,7 @@ def _read_objects(path: Path, keys: Mapping[str, str]) -> Iterator[Tagged]:
         for what, values in (("word", words), ("tag", tags)):
             for i, value in enumerate(values, 1):
                 if reason := invalid_text_reason(value) or (None if value.strip() else "it is blank"):
-                    raise CorpusError(f"{where}: {what} {i}: {reason}.\n  Fix or delete the line.")
+                    is_number = what == "tag" and isinstance(value, int)
+                    advice = "Write the names of the tags" if is_number else "Fix or delete the line"
+                    raise CorpusError(f"{where}: {what} {i}: {reason}.\n  {advice}.")
         yield Tagged(tuple(words), tuple(tags), str(path), number)
