@@ -118,7 +118,8 @@ BROKEN = {
     "json none": ("a.jsonl", '{"words": [], "tags": []}\n', 1, "0 words and 0 tags"),
     "json keys": ("a.jsonl", '{"forms": ["a"], "tags": ["O"]}\n', 1, "found {forms: list, tags: list}"),
     "json several": ("a.jsonl", '{"tokens": ["a"], "pos_tags": ["N"], "ner_tags": ["O"]}\n', 1, "Name the keys"),
-    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1, "tag 2: int instead of a string.\n  Write the names"),
+    "json number": ("a.jsonl", '{"words": ["a", "b"], "tags": ["O", 3]}\n', 1,
+                    "tag 2: int instead of a string.\n  Write the names"),
     "json blank": ("a.jsonl", '{"words": [" "], "tags": ["O"]}\n', 1, "word 1: it is blank"),
 }  # fmt: skip
 
