@@ -53,6 +53,8 @@ RECIPES = {
     "published": PUBLISHED,
     # A student of an ensemble, from its translations and the references: about 11 M targets.
     "distilled": "--preset tiny --vocab-size 8000 --steps 12000",
+    # The same, about 28 M targets.
+    "distilled-long": "--preset tiny --vocab-size 8000 --steps 30000",
     # About 2.8 M targets each, 6 epochs of Multi30k.
     **{
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
@@ -61,7 +63,7 @@ RECIPES = {
 }
 """Options of `glassformer train` by name."""
 
-TEACHERS = {"distilled": ("published/1", "published/2", "published/3")}
+TEACHERS = dict.fromkeys(("distilled", "distilled-long"), ("published/1", "published/2", "published/3"))
 """Recipe of a student -> the runs of the same corpus that teach it."""
 
 CARD = [
