@@ -63,10 +63,12 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
     assert inside.locator("h2").all_text_contents() == [
         "Tokens",
         "Predictions",
+        "Sampling",
         "Attention",
         "Alignment",
         "Search",
         "Layer by layer",
+        "Residual stream",
     ]
     until(tab, "document.querySelector('iframe').clientHeight > 500")
     click = "(node) => node.click()"  # the frame grows: one at a position may meet something else

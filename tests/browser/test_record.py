@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from glassformer.inspection.ablation import disabled_components, find_component
 from glassformer.inspection.inspect import inspect
 from tests.browser.translators import TRAINED, random_translator
 
@@ -66,6 +67,71 @@ def test_the_predictions_of_each_layer_are_those_of_inspect(records):
                 assert [p for _, p in own[4]] == sorted((p for _, p in own[4]), reverse=True)
                 n += 1
     assert n > 20
+
+
+def test_the_residual_stream_is_that_of_inspect(records):
+    for found, wanted in records:
+        assert {side: list(norms) for side, norms in found["stream"].items()} == {
+            side: list(norms) for side, norms in wanted.stream.items()
+        }
+        for side, norms in wanted.stream.items():
+            for name, row in norms.items():
+                assert values(found["stream"][side][name]) == pytest.approx(row, rel=0.05)
+
+
+OFF = [["encoder", 1, 2], ["cross", 0, 7], ["decoder", 0, 0], ["decoder", 0, 3]]
+NAMES = ["encoder.1.self_attention head 3", "decoder.0.cross_attention head 8", "decoder.0.self_attention head 1"]
+NAMES += ["decoder.0.self_attention head 4"]
+
+
+@pytest.mark.parametrize("family", ["transformer", "t5"])
+def test_heads_can_be_switched_off(family, engines, tmp_path):
+    task = random_translator(family, tmp_path, "fp32")
+    call = engines(task)
+    src, tgt = TRAINED[0], TRAINED[2]
+    log_probs = lambda found: np.array([row[2] for row in found["predictions"]])
+    whole = call("record", text=src, target=tgt)
+    with disabled_components(task.model, [find_component(task.model, name) for name in NAMES]):
+        wanted = np.array([p.log_prob for p in inspect(task, src, tgt).predictions])
+    found = call("record", text=src, target=tgt, options={"off": OFF})
+    assert np.abs(log_probs(found) - wanted).max() < 0.1
+    assert np.abs(log_probs(whole) - wanted).max() > 0.2
+    assert found["live"]["off"] == OFF
+    assert call("record", text=src, target=tgt) == whole  # they are on again
+
+
+def test_the_search_without_heads_is_shown_beside_that_with_all(engines, tmp_path):
+    call = engines(random_translator("transformer", tmp_path))
+    every = [["cross", layer, head] for layer in range(2) for head in range(8)]
+    for text in TRAINED:
+        translation = call("translate", text=text)
+        whole = call("record", text=text)["sides"]["target"]["text"]
+        found = call("record", text=text, options={"off": every})
+        assert (found["live"]["unchanged"], found["sides"]["target"]["text"] == whole) == (whole, False)
+        assert call("translate", text=text) == translation
+
+
+def test_beam_and_length_penalty(engines, tmp_path):
+    call = engines(random_translator("transformer", tmp_path))
+    for beam in (1, 5):
+        found = call("record", text=TRAINED[0], options={"search": {"beam": beam, "alpha": 2.0}})
+        assert found["live"]["search"] == {"beam": beam, "alpha": 2.0}
+        assert {node[5] for node in found["beam"] if node[1] == 0} == ({"kept", "pruned"})
+        assert sum(node[1] == 0 and node[5] == "kept" for node in found["beam"]) == beam
+
+
+def test_the_distribution_of_a_position(engines, tmp_path):
+    call = engines(random_translator("transformer", tmp_path))
+    for off in ([], OFF):
+        found = call("record", text=TRAINED[0], target=TRAINED[1], options={"off": off})
+        for position, (_, _, _, _, best) in enumerate(found["predictions"]):
+            call("translate", text=TRAINED[2])  # what the page does in between does not matter
+            distribution = call("distribution", position=position)
+            log_probs = np.array(distribution["logProbs"])
+            assert distribution["texts"][: len(best)] == [text for text, _ in best]
+            assert np.exp(log_probs[: len(best)]) == pytest.approx([p for _, p in best], rel=1e-4)
+            assert np.exp(log_probs).sum() == pytest.approx(1)
+            assert (np.diff(log_probs) <= 0).all()
 
 
 def test_the_search_leads_to_the_translation(engines, tmp_path):

@@ -126,7 +126,7 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
     model = runtime_of(task, RuntimeModel)
     decode, defaults = model.decode, DecodeConfig()
     assert model.encode
-    residual, output_layer = output_layer_of(decode, has_norm=getattr(task.config, "pre_norm", True))
+    pre_norm = getattr(task.config, "pre_norm", True)
     return {
         "languages": list(task.languages),
         "more_tokens": MORE_TOKENS,
@@ -140,9 +140,11 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
         "encode": program_record(model.encode, stored_instructions(model.encode), tables),
         "decode": program_record(decode, best_instructions(decode, task.banned_ids), tables),
         "score": program_record(decode, decode.instructions, tables),
-        "lens": program_record(decode, output_layer, tables),
-        "read_source": reading_record(model.encode, 1, "encoder", model, tables),
-        "read_target": reading_record(decode, model.n_layers, "decoder", model, tables, residual),
+        "lens": program_record(decode, output_layer_of(decode, has_norm=pre_norm), tables),
+        "read_source": reading_record(model.encode, 1, "encoder", tables, pre_norm=pre_norm),
+        "read_target": reading_record(
+            decode, model.n_layers, "decoder", tables, cross_projections(model, tables), pre_norm=pre_norm
+        ),
         "sizes": {name: task.config.model_dump().get(name) for name in SIZES},
         "family": task.source.family,
     }
@@ -214,61 +216,80 @@ def program_record(program: Program, instructions: Sequence[Instruction], tables
     return {"widths": widths, "cache_widths": list(map(int, program.cache_widths)), "instructions": records}
 
 
-def output_layer_of(program: Program, *, has_norm: bool) -> tuple[Place, list[Instruction]]:
-    """Where the residual stream is, and the instructions that compute the logits from the output of any layer.
+def output_layer_of(program: Program, *, has_norm: bool) -> list[Instruction]:
+    """The instructions that compute the logits from the output of any layer.
 
     Args:
         has_norm: the output of the last layer is normalized before.
     """
     instructions = program.instructions
-    residual = next(x.out for x in reversed(instructions) if x.kind == Kind.PRODUCT and x.b.buffer == x.out.buffer)
     norm = max(i for i, x in enumerate(instructions) if x.kind == Kind.NORMALIZE)
-    first = Instruction(Kind.GATHER, residual, n=instructions[norm].n, tables=(None, None, None))
-    return residual, [first, *instructions[norm if has_norm else norm + 1 :]]
+    last = sub_layer_outputs(instructions, pre_norm=has_norm)[-1]
+    first = Instruction(Kind.GATHER, instructions[last].out, n=instructions[norm].n, tables=(None, None, None))
+    return [first, *instructions[norm if has_norm else norm + 1 :]]
+
+
+def sub_layer_outputs(instructions: Sequence[Instruction], *, pre_norm: bool) -> list[int]:
+    """Indices of the instructions that compute the outputs of the sub-layers: sums with the residual stream, of
+    post-norm models normalized."""
+    sums = [i for i, x in enumerate(instructions) if x.kind == Kind.PRODUCT and x.b.buffer >= 0]
+    norms = [i for i, x in enumerate(instructions) if x.kind == Kind.NORMALIZE]
+    return sums if pre_norm else [next(norm for norm in norms if norm > i) for i in sums]
 
 
 def reading_record(
-    program: Program, n_own: int, stack: str, model: RuntimeModel, tables: TableFile, residual: Place | None = None
+    program: Program,
+    n_own: int,
+    stack: str,
+    tables: TableFile,
+    projections: Sequence[JsonObject] = (),
+    *,
+    pre_norm: bool,
 ) -> JsonObject:
-    """A program that also copies the queries of each attention, and the keys and values of self-attention, without an
-    output layer; and of each attention where they are. From these, the page computes attention weights and alignments.
+    """A program that also copies the queries of each attention, the keys and values of self-attention, and the output
+    of each sub-layer, without an output layer; and where they are. From these, the page computes attention weights,
+    alignments and the predictions of each layer.
 
     Args:
         n_own: number of caches of the own sequence, which come before those of the source.
         stack: encoder or decoder.
-        residual: where the residual stream is; the outputs of all layers but the last are copied as well.
+        projections: output projections of cross-attention.
     """
-    layers: list[int] = []
     instructions: list[Instruction] = []
     widths = list(program.lowered.widths)
     attentions: list[JsonObject] = []
-    projections = iter(cross_projections(model, tables)) if stack == "decoder" else iter(())
+    stream: list[list[object]] = []
     stored = (-1, -1)
+    sub_layers = ("self_attn", "cross_attn", "feedforward") if projections else ("self_attn", "feedforward")
 
     def copied(place: Place, n: int) -> int:
         widths.append(n)
         instructions.append(Instruction(Kind.SCALE, Place(len(widths) - 1), place, n=n, number=1.0))
         return len(widths) - 1
 
-    for x in stored_instructions(program):
+    found = stored_instructions(program)
+    outputs = sub_layer_outputs(found, pre_norm=pre_norm)
+    for i, x in enumerate(found):
         if x.kind == Kind.STORE and x.cache < n_own:
             stored = copied(x.a, x.n), copied(x.b, x.n)
-            if residual and x.cache:  # a layer begins
-                layers.append(copied(residual, model.config.d_model))
         if x.kind == Kind.ATTEND:
             is_own, n_heads = x.cache < n_own, x.n // x.m
             kind = stack if is_own else "cross"
+            layer = sum(other["kind"] == kind for other in attentions)
             record: JsonObject = {
-                "kind": kind, "layer": sum(other["kind"] == kind for other in attentions), "cache": x.cache,
+                "kind": kind, "layer": layer, "cache": x.cache,
                 "n_heads": n_heads, "n_kv_heads": n_heads // x.group, "d_head": x.m, "scale": float(x.number),
                 "queries": copied(x.a, x.n), "keys": stored[0] if is_own else -1, "values": stored[1] if is_own else -1,
                 "reach": x.reach, "bias": tables.add(x.tables[0]) if x.tables else -1,
             }  # fmt: skip
-            attentions.append(record if is_own else record | {"projection": next(projections)})
+            attentions.append(record if is_own else record | {"projection": projections[layer]})
         instructions.append(x)
+        if i in outputs:
+            layer, part = divmod(len(stream), len(sub_layers))
+            stream.append([f"{stack}.{layer}.{sub_layers[part]}_residual", copied(x.out, x.n)])
     record = program_record(program, instructions, tables)
     n = len(program.lowered.widths)
-    return record | {"widths": record["widths"] + widths[n:], "attentions": attentions, "layers": layers}
+    return record | {"widths": record["widths"] + widths[n:], "attentions": attentions, "stream": stream}
 
 
 def cross_projections(model: RuntimeModel, tables: TableFile) -> list[JsonObject]:

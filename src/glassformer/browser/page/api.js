@@ -165,7 +165,11 @@ async function output({ inputs }, signal, say) {
 }
 
 export async function post(path, body, signal, say) {
-  if (path === "/inspect") return (await model()).engine.call("record", { text: body.q, options: { protect: PROTECT } }, { signal });
+  if (path === "/inspect/distribution") return (await model()).engine.call("distribution", body, { signal });
+  if (path === "/inspect") {
+    const { q: text, off, search } = body;
+    return (await model()).engine.call("record", { text, options: { protect: PROTECT, off, search } }, { signal });
+  }
   if (path.startsWith("/models/")) return output(body, signal, say);
   if (path !== "/translate") throw new Error(`this page has no ${path}`);
   return translate(body, signal);

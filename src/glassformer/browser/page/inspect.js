@@ -30,7 +30,12 @@ class Inside {
   receive = ({ source, data }) => {
     if (source !== this.frame.contentWindow) return;
     if (data.height) this.frame.style.height = `${data.height}px`;
-    else {
+    else if (data.position !== undefined) this.sendDistribution(data.position);
+    else if (data.wanted) {
+      this.wanted = data.wanted;
+      this.shown = undefined;
+      this.update();
+    } else {
       this.isReady = true;
       this.update();
     }
@@ -43,12 +48,21 @@ class Inside {
     this.controller?.abort();
     const { signal } = (this.controller = new AbortController());
     try {
-      const record = await post("/inspect", { q: text }, signal);
+      const record = await post("/inspect", { q: text, ...this.wanted }, signal);
       if (!signal.aborted) this.frame.contentWindow.postMessage(record ?? { message: t("notTranslated") }, "*");
     } catch (error) {
       if (!signal.aborted) this.say(error.message, true);
     }
   };
+
+  async sendDistribution(position) {
+    try {
+      const found = await post("/inspect/distribution", { position });
+      this.frame.contentWindow?.postMessage({ ...found, position }, "*");
+    } catch (error) {
+      this.say(error.message, true);
+    }
+  }
 
   close() {
     opened = undefined;

@@ -1,6 +1,6 @@
 // The kernels in WebAssembly: which build this browser computes exactly, memory, and programs. Counterpart: kernels/program.py.
 
-export const KIND = { PRODUCT: 9, ATTEND: 10, BEST: 11 };
+export const KIND = { SCALE: 1, PRODUCT: 9, ATTEND: 10, BEST: 11 };
 
 const PANEL = 64; // widths of buffers are multiples of it
 const PIECES = 16; // parts of the vocabulary in BEST
@@ -89,24 +89,41 @@ export class Program {
    * @param base address of the tables
    */
   constructor(kernels, record, base) {
-    Object.assign(this, { kernels, record, capacity: 0, kept: new Map() });
+    Object.assign(this, { kernels, record, base, capacity: 0, kept: new Map() });
     const { instructions, widths, cache_widths: cacheWidths } = record;
-    this.ops = kernels.allocate(SIZES.op * instructions.length);
+    this.write(instructions);
+    const longs = (numbers) => kernels.copy(BigInt64Array.from(numbers.length ? numbers : [0], (x) => BigInt(padded(x))));
+    this.strides = longs(widths);
+    this.cacheStrides = longs(cacheWidths);
+    this.program = kernels.allocate(SIZES.program);
+    this.rows = kernels.allocate(SIZES.rows);
+    this.attentions = instructions.filter((x) => x.kind === KIND.ATTEND);
+  }
+
+  /** The operations that a run executes. */
+  write(instructions) {
+    const { kernels, base } = this;
+    const n = instructions.length;
+    const [ops, phases] = [this.reserve("ops", SIZES.op * n), this.reserve("phases", SIZES.phase * 2 * (n + 1))];
+    Object.assign(this, { ops, phases, nOps: n });
     instructions.forEach((x, i) => {
-      const at = this.ops + SIZES.op * i;
+      const at = ops + SIZES.op * i;
       const fields = kernels.ints(at, SIZES.op / 4);
-      fields.set([x.kind, x.out[0], x.a[0], x.b[0], x.out[1], x.a[1], x.b[1], x.n, x.m, x.option, x.cache]);
+      fields.fill(0).set([x.kind, x.out[0], x.a[0], x.b[0], x.out[1], x.a[1], x.b[1], x.n, x.m, x.option, x.cache]);
       kernels.floats(at + 44, 1)[0] = x.number;
       fields.set([x.group, x.reach, x.activation], 12);
       x.tables.forEach((offset, j) => { fields[15 + j] = offset < 0 ? 0 : base + offset; });
     });
-    const longs = (numbers) => kernels.copy(BigInt64Array.from(numbers.length ? numbers : [0], (x) => BigInt(padded(x))));
-    this.strides = longs(widths);
-    this.cacheStrides = longs(cacheWidths);
-    this.phases = kernels.allocate(SIZES.phase * 2 * (instructions.length + 1));
-    this.program = kernels.allocate(SIZES.program);
-    this.rows = kernels.allocate(SIZES.rows);
-    this.attentions = instructions.filter((x) => x.kind === KIND.ATTEND);
+  }
+
+  /** From now on, the outputs of some heads are 0. `heads`: for each attention, in their order, the indices of these heads. */
+  switchOff(heads) {
+    let i = 0;
+    this.write(this.record.instructions.flatMap((x) => {
+      if (x.kind !== KIND.ATTEND) return [x];
+      const zero = (head) => ({ ...x, kind: KIND.SCALE, a: [x.out[0], x.out[1] + head * x.m], out: [x.out[0], x.out[1] + head * x.m], b: [-1, 0], n: x.m, number: 0, tables: [-1, -1, -1, -1] });
+      return [x, ...heads[i++].map(zero)];
+    }));
   }
 
   /** Memory for n bytes, kept for the next call. */
@@ -152,7 +169,7 @@ export class Program {
     const types = batch.types ? put(batch.types) : ids; // no program without types reads them
     const [least, best, bestIds] = [at, at + 4 * n, at + 4 * n * (1 + k)];
     kernels.floats(least, n).fill(-Infinity);
-    kernels.longs(this.program, 5).set([record.instructions.length, record.widths.length, k, scratchSize, 1].map(BigInt));
+    kernels.longs(this.program, 5).set([this.nOps, record.widths.length, k, scratchSize, 1].map(BigInt));
     const { ops, bufferList, strides, cacheList, cacheStrides, phases } = this;
     kernels.ints(this.program + 40, 11)
       .set([ops, bufferList, strides, cacheList, cacheStrides, phases, scratch, workspace, least, best, bestIds]);

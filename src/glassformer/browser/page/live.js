@@ -2,19 +2,32 @@
 
 import { forgetRedraws } from "./base.js";
 import { el } from "./elements.js";
+import { received } from "./sampling.js";
 import { inspection } from "./sections.js";
 
 const main = document.querySelector("main");
 const titleOf = (section) => section.querySelector("h2").textContent;
 const closed = new Set(); // titles of sections
+const heights = new Map();
 
 addEventListener("message", ({ data, source }) => {
   if (source !== parent) return;
+  if (data.logProbs) {
+    received(data);
+    return;
+  }
   const sections = () => [...main.querySelectorAll(":scope > details")];
-  for (const section of sections()) closed[section.open ? "delete" : "add"](titleOf(section));
+  for (const section of sections()) {
+    closed[section.open ? "delete" : "add"](titleOf(section));
+    if (section.open) heights.set(titleOf(section), section.clientHeight);
+  }
   forgetRedraws();
   main.replaceChildren(...(data.message ? [el("p", {}, data.message)] : inspection(data)));
-  for (const section of sections()) section.open = !closed.has(titleOf(section));
+  for (const section of sections()) {
+    section.open = !closed.has(titleOf(section));
+    const height = heights.get(titleOf(section)); // one that is out of sight is as high as it was, so that nothing moves
+    if (height && section.open) section.style.containIntrinsicSize = `auto ${height}px`;
+  }
 });
 new ResizeObserver(() => parent.postMessage({ height: Math.ceil(main.getBoundingClientRect().height) + 8 }, "*")).observe(main);
 parent.postMessage({ isReady: true }, "*");

@@ -4,6 +4,13 @@ import { Program, fill, padded, range } from "./kernels.js";
 
 const FIRST_SLOTS = 1024;
 
+/** Natural logarithms of the softmax of logits. */
+export function normalized(logits) {
+  const top = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const logSum = Math.log(logits.reduce((sum, x) => sum + Math.exp(x - top), 0));
+  return Float64Array.from(logits, (x) => x - top - logSum);
+}
+
 /** Header and tables of a model file. */
 export function parsed(bytes) {
   const n = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
@@ -86,17 +93,16 @@ export class Model {
     return this.normalized(this.scorer.result(position));
   }
 
-  /** The output of each layer of the target but the last for its n tokens, after the target reader has read them. */
-  layerOutputs(n) {
-    return this.header.read_target.layers.map((buffer) => Array.from({ length: n }, (_, i) => this.targetReader.row(buffer, i)));
+  /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  switchOff(off) {
+    const { read_source: source, read_target: target } = this.header;
+    for (const program of [this.encoder, this.sourceReader]) program.switchOff(headsOff(source, off));
+    for (const program of [this.decoder, this.targetReader, this.scorer]) program.switchOff(headsOff(target, off));
   }
 
   /** Log-probabilities of all tokens. */
   normalized(outputs) {
-    const logits = outputs.subarray(0, this.vocabSize);
-    const top = logits.reduce((a, b) => Math.max(a, b), -Infinity);
-    const logSum = Math.log(logits.reduce((sum, x) => sum + Math.exp(x - top), 0));
-    return Float64Array.from(logits, (x) => x - top - logSum);
+    return normalized(outputs.subarray(0, this.vocabSize));
   }
 
   /** Keys or values of the source in a cache, as floats: [tokens, width]. */
@@ -111,6 +117,11 @@ export class Model {
   floats(offset, n) {
     return this.kernels.floats(this.base + offset, n);
   }
+}
+
+/** For each attention of a program that reads, the heads that are switched off. */
+export function headsOff({ attentions }, off) {
+  return attentions.map(({ kind, layer }) => off.filter(([otherKind, otherLayer]) => kind === otherKind && layer === otherLayer).map(([, , head]) => head));
 }
 
 /** The number of a half. */

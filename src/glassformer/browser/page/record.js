@@ -4,6 +4,7 @@ import { rowsOf, weightsOf } from "./alignment.js";
 import { lengthPenalty, search } from "./search.js";
 
 const TOP = 8; // most probable tokens of each position
+const SHOWN = 50; // most probable tokens of a distribution
 const MAX_LENS = 2e9; // multiplications of the output layer for the tokens of all layers
 
 const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
@@ -107,43 +108,103 @@ function agreementOf(maps, nQueries, nKeys) {
   return { alignment: packed(alignment), agreement: packed(agreement) };
 }
 
-/** The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model. */
-export function record(model, tokenizer, text, options, target) {
+/** Norms of the residual stream after each sub-layer for n tokens, after a program has read them. */
+export function streamOf(program, n) {
+  return Object.fromEntries(program.record.stream.map(([name, buffer]) => {
+    const norms = array([n]);
+    for (let i = 0; i < n; i += 1) norms[i] = Math.hypot(...program.row(buffer, i));
+    return [name, packed(norms)];
+  }));
+}
+
+/** The output of each layer but the last for n tokens, after a program has read them: rows by module path. */
+export function layerOutputs(program, n) {
+  const layers = program.record.stream.filter(([name]) => name.endsWith("feedforward_residual")).slice(0, -1);
+  return Object.fromEntries(layers.map(([name, buffer]) => [name.split(".").slice(0, 2).join("."), Array.from({ length: n }, (_, i) => program.row(buffer, i))]));
+}
+
+/** The most probable tokens of a position, and which place the expected one has, from the logarithms of all probabilities. */
+export function predictedToken(tokenizer, position, id, logProbs) {
+  const likely = largest(logProbs, TOP).map((other) => [tokenizer.tokenText(other), Math.exp(logProbs[other])]);
+  return [position, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, likely];
+}
+
+/** The tokens of a position, the most probable first, with the logarithms of all probabilities in this order. */
+export function distributionOf(tokenizer, logProbs) {
+  const order = Array.from(logProbs.keys()).sort((a, b) => logProbs[b] - logProbs[a]);
+  return { texts: order.slice(0, SHOWN).map((id) => tokenizer.tokenText(id)), logProbs: Float64Array.from(order, (id) => logProbs[id]) };
+}
+
+/** The predictions of each layer, unless they take too long; and a note, if so. */
+export function lensOf(outputs, size, predictions) {
+  const n = Object.values(outputs).reduce((sum, rows) => sum + rows.length, 0);
+  if (n * size > MAX_LENS) return [{}, ["The predictions of each layer are left out: they take too long for this model and sentence."]];
+  return [Object.fromEntries(Object.entries(outputs).map(([name, rows]) => [name, predictions(rows)])), []];
+}
+
+/** Whether heads can be switched off: the kernels take four features at a time. */
+export function canSwitch(records) {
+  return records.every(({ attentions }) => attentions.every(({ d_head: dHead }) => dHead % 4 === 0));
+}
+
+/** The target tokens of a record, and what the model is given to predict them. */
+const inputsOf = ({ header }, expected) => [header.bos, ...expected.slice(0, -1)];
+
+/**
+ * The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model.
+ * @param options of the search; `off`: heads whose outputs are 0
+ */
+export function record(model, tokenizer, text, { off = [], ...options }, target) {
   const { header } = model;
   const textsOf = (ids) => ids.map((id) => tokenizer.tokenText(id));
   const source = [...tokenizer.encode(text), header.eos];
-  const { found: { ids: expected }, nodes, best } = target === undefined
-    ? searchTree(model, tokenizer, source, options)
-    : { found: { ids: [...tokenizer.encode(target), header.eos] }, nodes: [], best: [] };
-  const inputs = [header.bos, ...expected.slice(0, -1)];
-  const [nSource, nTarget] = [source.length, inputs.length];
-  model.start(source, nTarget, model.sourceReader);
-  const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
-  model.read(model.targetReader, inputs);
-  attention.push(...header.read_target.attentions.map((x) => attentionMap(model, x, nTarget, x.kind === "cross" ? nSource : nTarget)));
-  const outputs = model.layerOutputs(nTarget);
-  const predicted = (i, logProbs) => {
-    const id = expected[i];
-    const likely = largest(logProbs, TOP).map((other) => [tokenizer.tokenText(other), Math.exp(logProbs[other])]);
-    return [i, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, likely];
-  };
-  model.read(model.scorer, inputs);
-  const predictions = expected.map((_, i) => predicted(i, model.logProbs(i)));
-  const isLarge = outputs.length * nTarget * model.vocabSize * header.sizes.d_model > MAX_LENS;
-  const lens = Object.fromEntries(isLarge ? [] : outputs.map((rows, layer) => (
-    [`decoder.${layer}`, model.lens.apply(rows).map((logits, i) => predicted(i, model.normalized(logits)))])));
-  const ofKind = (kind) => attention.filter((x) => x.kind === kind);
-  const output = tokenizer.decode(expected);
-  const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.offsets(output)];
-  const isOwn = own.ids.every((id, i) => id === expected[i]); // else the output is written with other tokens than it is read with
-  return {
-    format: 1, task: header.task, family: header.family, sizes: header.sizes, notes: isLarge ? ["The predictions of each layer are left out: they take too long for this model and sentence."] : [],
-    sides: {
-      source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i] ?? null) },
-      target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
-    },
-    vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
-    stream: {}, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
-    ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
-  };
+  const unchanged = off.length ? tokenizer.decode(search(model, source, options)[0].ids) : null;
+  model.switchOff(off);
+  try {
+    const { found: { ids: expected }, nodes, best } = target === undefined
+      ? searchTree(model, tokenizer, source, options)
+      : { found: { ids: [...tokenizer.encode(target), header.eos] }, nodes: [], best: [] };
+    const inputs = inputsOf(model, expected);
+    const [nSource, nTarget] = [source.length, inputs.length];
+    model.start(source, nTarget, model.sourceReader);
+    const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
+    const stream = { source: streamOf(model.sourceReader, nSource) };
+    model.read(model.targetReader, inputs);
+    attention.push(...header.read_target.attentions.map((x) => attentionMap(model, x, nTarget, x.kind === "cross" ? nSource : nTarget)));
+    stream.target = streamOf(model.targetReader, nTarget);
+    const predicted = (logProbs, i) => predictedToken(tokenizer, i, expected[i], logProbs);
+    const [lens, notes] = lensOf(layerOutputs(model.targetReader, nTarget), model.vocabSize * header.sizes.d_model, (rows) => (
+      model.lens.apply(rows).map((logits, i) => predicted(model.normalized(logits), i))));
+    model.read(model.scorer, inputs);
+    const predictions = expected.map((_, i) => predicted(model.logProbs(i), i));
+    const ofKind = (kind) => attention.filter((x) => x.kind === kind);
+    const output = tokenizer.decode(expected);
+    const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.offsets(output)];
+    const isOwn = own.ids.every((id, i) => id === expected[i]); // else the output is written with other tokens than it is read with
+    return {
+      format: 1, task: header.task, family: header.family, sizes: header.sizes, notes,
+      sides: {
+        source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i] ?? null) },
+        target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
+      },
+      vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
+      stream, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
+      ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
+      live: { off, unchanged, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true, source, expected },
+    };
+  } finally {
+    model.switchOff([]);
+  }
+}
+
+/** What the model of a record predicts at a position of it, after it: see `distributionOf`. */
+export function distribution(model, tokenizer, { off, source, expected }, position) {
+  model.switchOff(off);
+  try {
+    model.start(source, expected.length);
+    model.read(model.scorer, inputsOf(model, expected).slice(0, position + 1));
+    return distributionOf(tokenizer, model.logProbs(position));
+  } finally {
+    model.switchOff([]);
+  }
 }

@@ -4,7 +4,7 @@ import { align } from "./alignment.js";
 import { isUpper, recased } from "./casing.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
-import { record } from "./record.js";
+import { distribution, record } from "./record.js";
 import { search } from "./search.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip } from "./text.js";
@@ -153,7 +153,14 @@ export class Translator {
       (mark || detached) && "List marks and markers are not given to the model.",
       modelText !== core && "The model is given the text in the case that it knows.",
     ];
-    return { ...record(this.model, this.tokenizer, parts[0].source, this.options({}), target), notes: notes.filter(Boolean) };
+    const found = record(this.model, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off }, target);
+    this.recorded = found.live;
+    return { ...found, notes: [...notes.filter(Boolean), ...found.notes] };
+  }
+
+  /** What the model predicts at a position of the target of the last record. */
+  distribution({ position }) {
+    return distribution(this.model, this.tokenizer, this.recorded, position);
   }
 
   /** What a text is translated as: list mark, protected spans, the sentence without them, and what the model is given. */

@@ -2,6 +2,7 @@
 import { choice, digits, redrawOnThemeChange, mean, part, pixels, shade, table, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
 import { heatmap } from "./heatmap.js";
+import { isOff, switchButtons } from "./live_controls.js";
 import { lines } from "./lines.js";
 
 const KINDS = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
@@ -50,14 +51,18 @@ export function attention(record) {
     return null;
   }
 
+  function titleOf(a, head) {
+    return `layer ${a.layer + 1}, head ${head + 1}${isOff(record, a, head) ? ", switched off" : ""}`;
+  }
+
   function thumbnail(a, head) {
     const canvas = el("canvas", {});
     redrawOnThemeChange(() => pixels(canvas, part(a.weights, head), table(shade)));
     return el(
       "button",
       {
-        type: "button", class: "thumbnail", title: `layer ${a.layer + 1}, head ${head + 1}`,
-        "aria-label": `layer ${a.layer + 1}, head ${head + 1}`,
+        type: "button", class: isOff(record, a, head) ? "thumbnail off" : "thumbnail", title: titleOf(a, head),
+        "aria-label": titleOf(a, head),
         "aria-pressed": String(a === state.map && head === state.head),
         onclick: () => choose({ map: a, head }),
       },
@@ -77,6 +82,7 @@ export function attention(record) {
       choice("layer", layers.map((a) => [a.layer, String(a.layer + 1)]), state.map.layer, (layer) =>
         choose({ map: layers.find((a) => a.layer === layer) })),
       choice("head", heads, state.head, (head) => choose({ head })),
+      switchButtons(record, state.map, state.head),
     );
     overview.replaceChildren(
       ...layers.map((a) =>

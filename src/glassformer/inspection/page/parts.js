@@ -1,7 +1,6 @@
 // The other sections of an inspection: tokens, predictions, layers, residual stream, vectors, alignment, attribution.
-import { balance, choice, digits, moduleParts, moduleTitle, redrawOnThemeChange, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
+import { balance, choice, digits, moduleTitle, redrawOnThemeChange, ink, pixels, shade, table, tooltip, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
-import { accent, plotted } from "./curves.js";
 import { heatmap } from "./heatmap.js";
 
 /** The tokens of a side with their ids and character spans. */
@@ -18,8 +17,6 @@ export function tokens(side) {
     }),
   );
 }
-
-const MAX_TICKS = 36; // that fit beside each other
 
 const HEADINGS = { next: "next token", words: "token", tags: "tag", span: "start and end of the answer", label: "class",
   number: "number" };
@@ -92,34 +89,6 @@ export function lens(record) {
         })))),
     ),
   );
-}
-
-/** Norms of the residual stream after each sub-layer: one line per token, and their mean. */
-export function stream(record) {
-  return el("div", {}, Object.entries(record.stream).map(([name, norms]) => {
-    const steps = Object.keys(norms);
-    const rows = steps.flatMap((step, i) => [...unpack(norms[step])].map((x, token) => ({ step: i, token, norm: x })));
-    const means = d3.rollups(rows, (group) => d3.mean(group, (row) => row.norm), (row) => row.step);
-    const parts = steps.map(moduleParts);
-    const layers = d3.rollups(d3.range(steps.length), (group) => d3.mean(group), (i) => parts[i].layer);
-    const ends = d3.range(1, steps.length).filter((i) => parts[i].layer !== parts[i - 1].layer).map((i) => i - 0.5);
-    return el("figure", {}, el("figcaption", {}, `${name}, layers of the ${parts[0].stack}`), plotted(() => ({
-      x: { domain: [-0.5, steps.length - 0.5], ticks: d3.range(0, steps.length, Math.ceil(steps.length / MAX_TICKS)),
-        tickFormat: (i) => parts[i]?.part ?? "", tickRotate: -40, label: null },
-      y: { label: "norm", grid: true, zero: true },
-      marginBottom: 90,
-      marginLeft: 60,
-      height: 280,
-      marks: [
-        Plot.ruleX(ends, { stroke: accent("--line") }),
-        Plot.text(layers, { x: "1", text: ([layer]) => (layers.length > 8 ? String(layer) : `layer ${layer}`), frameAnchor: "bottom", dy: 80 }),
-        Plot.line(rows, { x: "step", y: "norm", z: "token", stroke: accent(), strokeOpacity: 0.25, strokeWidth: 1 }),
-        Plot.line(means, { x: "0", y: "1", stroke: accent("--other"), strokeWidth: 2.5 }),
-        Plot.tip(rows, Plot.pointer({ x: "step", y: "norm",
-          title: (row) => `${visible(record.sides[name].tokens[row.token] || "")}\n${digits(row.norm, 3)}` })),
-      ],
-    })));
-  }));
 }
 
 /** Input vectors of each token: one row of colored cells per token. */

@@ -3,7 +3,10 @@ import { section } from "./base.js";
 import { el } from "./elements.js";
 import { attention } from "./attention.js";
 import { beam } from "./beam.js";
-import { alignment, lens, predictions, saliency, stream, tokens, vectors } from "./parts.js";
+import { searchSliders, unchanged } from "./live_controls.js";
+import { alignment, lens, predictions, saliency, tokens, vectors } from "./parts.js";
+import { sampling } from "./sampling.js";
+import { stream } from "./stream.js";
 
 /** Elements of the page of a record. */
 export function inspection(record) {
@@ -14,12 +17,16 @@ export function inspection(record) {
     el("header", {}, el("h1", {}, "glassformer inspect"), el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
       record.notes.map((note) => el("p", { class: "note" }, note)),
       Object.entries(record.sides).map(([name, side]) => el("blockquote", {}, el("small", {}, name), side.text)),
+      unchanged(record),
       record.answer && el("blockquote", {}, el("small", {}, "answer"), record.answer)),
     section("Tokens", "The tokens of the text with their ids in the vocabulary. Hover for the character span.",
       Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
     record.predictions.length && section("Predictions", record.predicts === "next"
       ? "Probability of each token of the target given the tokens before it, and the most probable alternatives."
       : "The most probable outputs of the model.", predictions(record)),
+    record.live?.hasDistribution && section("Sampling",
+      "What sampling could choose as the next token. A higher temperature makes the probabilities more equal; top-k and top-p leave out the least probable tokens.",
+      sampling(record)),
     Object.keys(record.saliency).length && section("Token attribution",
       "Contribution of each token to the predicted class. Blue: positive. Orange: negative.", saliency(record)),
     record.attention.length && section("Attention",
@@ -28,7 +35,8 @@ export function inspection(record) {
     record.alignment && section("Alignment",
       "Mean of all cross-attention heads: the source tokens that each target token attends to.", alignment(record)),
     record.beam.length && section("Search",
-      "Hypotheses of the beam search: one column per step, the most probable at the top. Gray: pruned.", beam(record)),
+      "Hypotheses of the beam search: one column per step, the most probable at the top. Gray: pruned.",
+      searchSliders(record), beam(record)),
     Object.keys(record.lens).length && section("Layer by layer",
       "Predictions made from the output of each layer (logit lens). Stronger color: higher probability.",
       lens(record)),

@@ -1,0 +1,68 @@
+// What a reader changes in a live page: heads that are switched off, and the search. The page around this one then sends another record.
+import { el } from "./elements.js";
+
+const wanted = { off: [], search: {} };
+
+/** Ask for a record with other settings. */
+function change(settings) {
+  Object.assign(wanted, settings);
+  parent.postMessage({ wanted }, "*");
+}
+
+const same = ([kind, layer, head], a, other) => kind === a.kind && layer === a.layer && head === other;
+
+/** Whether a head is switched off. */
+export function isOff(record, a, head) {
+  return Boolean(record.live?.off.some((row) => same(row, a, head)));
+}
+
+/** Buttons that switch off a head, or all heads of a layer, and on again. */
+export function switchButtons({ live }, a, head) {
+  if (!live?.canSwitch || head === "roll-out") return "";
+  const heads = typeof head === "number" ? [head] : Array.from({ length: a.weights.shape[0] }, (_, i) => i);
+  const others = live.off.filter((row) => !heads.some((other) => same(row, a, other)));
+  const areOff = live.off.length - others.length === heads.length;
+  const what = heads.length === 1 || typeof head === "number" ? "this head" : "the heads of this layer";
+  return el("p", { class: "buttons" },
+    el("button", { type: "button", class: "switch", onclick: () => change({ off: areOff ? others : [...others, ...heads.map((other) => [a.kind, a.layer, other])] }) },
+      `Switch ${what} ${areOff ? "on" : "off"}`),
+    live.off.length ? el("button", { type: "button", class: "all-on", onclick: () => change({ off: [] }) }, `Switch all ${live.off.length} on`) : null);
+}
+
+const KINDS = { encoder: "encoder", decoder: "decoder", cross: "cross-attention" };
+
+/** Heads by attention: "cross-attention layer 2, heads 1, 3". */
+function namesOf(off) {
+  const groups = d3.rollups(off, (rows) => rows.map(([, , head]) => head + 1).sort((a, b) => a - b), ([kind, layer]) => `${KINDS[kind]} layer ${layer + 1}`);
+  return groups.map(([name, heads]) => `${name}, head${heads.length > 1 ? "s" : ""} ${heads.join(", ")}`).join("; ");
+}
+
+/** Which heads are switched off, and the output of all heads, if it is another one. */
+export function unchanged({ live, sides }) {
+  if (!live?.off.length) return null;
+  const isSame = live.unchanged === (sides.target ?? sides.text).text;
+  return [
+    el("p", { class: "note" }, `Switched off: ${namesOf(live.off)}.`, isSame ? " The output is the same as with all heads." : ""),
+    isSame || live.unchanged === null ? null : el("blockquote", { class: "unchanged" }, el("small", {}, "with all heads"), live.unchanged),
+  ];
+}
+
+/** A slider with its value. `shown`: how the value is written. */
+export function slider(label, { value, min, max, step, shown = String }, moved, released) {
+  const output = el("output", {}, shown(value));
+  const input = el("input", {
+    type: "range", min, max, step, value: String(value), "aria-label": label,
+    oninput: () => { output.textContent = shown(Number(input.value)); moved?.(Number(input.value)); },
+    onchange: () => released?.(Number(input.value)),
+  });
+  return el("label", { class: "slider" }, el("span", {}, label), input, output);
+}
+
+/** Sliders for the beam and the length penalty of the search. */
+export function searchSliders({ live }) {
+  if (!live?.search) return null;
+  const set = (name) => (value) => change({ search: { ...live.search, [name]: value } });
+  return el("div", { class: "sliders" },
+    slider("beam", { value: live.search.beam, min: 1, max: 12, step: 1 }, undefined, set("beam")),
+    slider("length penalty", { value: live.search.alpha, min: 0, max: 2, step: 0.1, shown: (x) => x.toFixed(1) }, undefined, set("alpha")));
+}
