@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import glassformer as gf
 from glassformer.browser.page import page
 from glassformer.kernels.build import FOLDER, WEB, web_file
 from tests.browser.translators import random_translator
@@ -43,6 +44,21 @@ def kernels():
     """Skip where the kernels for WebAssembly are missing; CI has them."""
     if not all((FOLDER / web_file(name)).exists() for name in WEB):
         pytest.skip("needs the kernels for WebAssembly: python src/glassformer/kernels/build.py web")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A function that trains a model on some rows for two steps."""
+
+    def train(name, rows, **options):
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        options = {"steps": 2, "vocab_size": 280, "threads": 1, "quiet": True, "max_len": 40, **options}
+        task = gf.train(folder / "data.jsonl", out=folder / "out", **options)
+        task.precision = "int8"
+        return task
+
+    return train
 
 
 @pytest.fixture(scope="module")

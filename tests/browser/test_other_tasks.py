@@ -1,6 +1,5 @@
 """Models of other tasks in a page give the outputs of the command line in int8."""
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,21 +16,6 @@ from tests.serve.test_page import until
 
 pytestmark = pytest.mark.slow
 OWN = ("file:", "data:", "blob:")
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A function that trains a model on some rows for two steps."""
-
-    def train(name, rows, **options):
-        folder = tmp_path_factory.mktemp(name)
-        (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        options = {"steps": 2, "vocab_size": 280, "threads": 1, "quiet": True, "max_len": 40, **options}
-        task = gf.train(folder / "data.jsonl", out=folder / "out", **options)
-        task.precision = "int8"
-        return task
-
-    return train
 
 
 def labeled(n=40):

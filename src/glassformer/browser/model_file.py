@@ -38,7 +38,7 @@ from glassformer.version import __version__
 FORMAT = 1
 ALIGNMENT = 64
 RuntimeT = TypeVar("RuntimeT", RuntimeModel, RuntimeEncoder)
-SIZES = ("n_encoder_layers", "n_decoder_layers", "n_heads", "d_model")
+SIZES = ("n_layers", "n_encoder_layers", "n_decoder_layers", "n_heads", "d_model")
 
 
 class TableFile:
@@ -89,6 +89,8 @@ def model_file(task: AnyTask, name: str = "") -> bytes:
         "bos": task.config.bos_id,
         "eos": task.tokenizer.eos_id,
         "tokenizer": tokenizer_record(task.tokenizer),
+        "sizes": {name: x for name, x in task.config.model_dump().items() if name in SIZES},
+        "family": task.source.family,
     }
     if isinstance(task, Translator):
         header |= translator_header(task, tables)
@@ -145,20 +147,22 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
         "read_target": reading_record(
             decode, model.n_layers, "decoder", tables, cross_projections(model, tables), pre_norm=pre_norm
         ),
-        "sizes": {name: task.config.model_dump().get(name) for name in SIZES},
-        "family": task.source.family,
     }
 
 
 def decoder_header(task: LanguageModel | Summarizer, tables: TableFile) -> JsonObject:
     """What the header of a task by a decoder-only model has besides."""
-    decode, defaults = runtime_of(task, RuntimeModel).decode, task.with_default_options(None)
+    model, defaults = runtime_of(task, RuntimeModel), task.with_default_options(None)
+    decode = model.decode
     header: JsonObject = {
         "top_k": defaults.top_k,
         "no_repeat": defaults.no_repeat_ngram_size,
         "has_start": task.tokenizer.bos_id != task.tokenizer.eos_id,
         "prefill": program_record(decode, stored_instructions(decode), tables),
         "decode": program_record(decode, best_instructions(decode, task.banned_ids), tables),
+        "score": program_record(decode, decode.instructions, tables),
+        "lens": program_record(decode, output_layer_of(decode, has_norm=True), tables),
+        "read_target": reading_record(decode, model.n_layers, "decoder", tables, pre_norm=True),
     }
     if isinstance(task, Summarizer):
         header |= {"max_summary": task.max_new_tokens(defaults), "longest_source": task.longest_trained_source}
@@ -176,14 +180,16 @@ def best_instructions(program: Program, banned_ids: Sequence[int]) -> list[Instr
 def encoder_header(task: EncoderTask[Any], tables: TableFile) -> JsonObject:
     """What the header of a task by an encoder has besides."""
     encoder = runtime_of(task, RuntimeEncoder)
-    head = encoder.heads.get("head")
+    program, head, pre_norm = encoder.program, encoder.heads.get("head"), task.config.pre_norm
     header: JsonObject = {
         "labels": list(task.labels),
         "inputs": list(task.inputs) if isinstance(task, LabelTask) else [],
         "pooling": task.config.pooling,
         "n_separators": task.n_separators,
         "max_type": encoder.max_type,
-        "encode": program_record(encoder.program, encoder.program.instructions, tables),
+        "encode": program_record(program, program.instructions, tables),
+        "read_source": reading_record(program, len(program.cache_widths), "encoder", tables, pre_norm=pre_norm),
+        "lens": program_record(program, output_layer_of(program, has_norm=True), tables) if pre_norm else None,
         "head": program_record(head, head.instructions, tables) if head else None,
     }
     if isinstance(task, MaskedLM):

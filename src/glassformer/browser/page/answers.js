@@ -32,11 +32,37 @@ export class QuestionAnswerer extends EncoderTask {
     }
   }
 
+  /** How many tokens of a question are used, and how many tokens there can be of question and context. */
+  capacity(nQuestion) {
+    const space = this.header.max_len - this.nSpecials;
+    return [Math.min(nQuestion, MAX_QUESTION_TOKENS, Math.floor(space / 2)), space];
+  }
+
+  /** Of a question and a context, which a tab separates. */
+  tokens(text) {
+    const [question, ...context] = text.split("\t");
+    const all = [this.tokensOf(question), this.tokensOf(context.join("\t"), question.length + 1)];
+    const [nAsked, space] = this.capacity(all[0].length);
+    const lists = [all[0].slice(0, nAsked), all[1].slice(0, space - nAsked)];
+    return { lists, limit: lists.some((list, i) => list.length < all[i].length) ? lists.flat().length : null };
+  }
+
+  predictions(rows) {
+    const outputs = this.encoder.outputs(rows);
+    const [firsts, lasts] = [0, 1].map((i) => softmax(outputs.map((row) => row[i])));
+    return ["span", rows.map((_, i) => [i, null, null, null, [["start", firsts[i]], ["end", lasts[i]]]])];
+  }
+
+  outputOf(_, { text }) {
+    const [question, ...context] = text.split("\t");
+    return this.answer({ question, context: context.join("\t") }).result.answer || "–";
+  }
+
   /** The most probable answer, with its position in characters: "" if the context has none. */
   answer({ question, context }) {
-    const space = this.header.max_len - this.nSpecials;
     const all = this.tokenizer.encode(question);
-    const asked = all.slice(0, Math.min(MAX_QUESTION_TOKENS, Math.floor(space / 2)));
+    const [nAsked, space] = this.capacity(all.length);
+    const asked = all.slice(0, nAsked);
     const { ids, spans } = this.tokenizer.offsets(context);
     const begin = asked.length + 1 + this.header.n_separators;
     let none = 1;

@@ -132,7 +132,7 @@ export async function get(path) {
   const { name, task, pipeline, labels, inputs, languages, hasConfidence } = await model();
   const isTranslator = task === "translation";
   const [source, target] = isTranslator && !languages.length ? UNKNOWN : languages;
-  const features = isTranslator ? ["align", "inspect", ...(hasConfidence ? ["confidence"] : [])] : [];
+  const features = ["inspect", ...(isTranslator ? ["align"] : []), ...(hasConfidence ? ["confidence"] : [])];
   return {
     "/languages": isTranslator ? [{ code: source, name: source, targets: [target] }, { code: target, name: target, targets: [] }] : [],
     "/models": [{ id: name, task, pipeline, labels, inputs, source, target, features }],

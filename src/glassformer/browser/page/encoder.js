@@ -1,25 +1,42 @@
 // An encoder and its head. Counterpart: runtime/encoder.py.
 
-import { Program, fill, padded, range } from "./kernels.js";
+import { Program, fill, headsOff, padded, range } from "./kernels.js";
 
 export class Encoder {
   constructor(kernels, header, tables) {
     const base = kernels.copy(tables);
-    Object.assign(this, { kernels, header, program: new Program(kernels, header.encode, base) });
+    Object.assign(this, { kernels, header, base, program: new Program(kernels, header.encode, base) });
+    this.sourceReader = new Program(kernels, header.read_source, base); // keeps queries, keys and values
     this.caches = header.encode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
     if (header.head) this.head = new Program(kernels, header.head, base);
+    if (header.lens) this.lens = new Program(kernels, header.lens, base); // normalizes the output of any layer
+  }
+
+  /** Execute a program for all tokens of a text. */
+  read(program, ids, types) {
+    const n = ids.length;
+    const slots = range(n);
+    const own = fill(n, n);
+    program.run({
+      ids: Int32Array.from(ids), positions: slots, types: Int32Array.from(types, (type) => Math.min(type, this.header.max_type)), slots,
+      lists: [slots, slots], begins: [fill(n, 0), fill(n, 0)], lengths: [own, own],
+    }, this.caches);
   }
 
   /** Output of the last layer for each token. */
   hidden(ids, types) {
-    const n = ids.length;
-    const slots = range(n);
-    const own = fill(n, n);
-    this.program.run({
-      ids: Int32Array.from(ids), positions: slots, types: Int32Array.from(types, (type) => Math.min(type, this.header.max_type)), slots,
-      lists: [slots, slots], begins: [fill(n, 0), fill(n, 0)], lengths: [own, own],
-    }, this.caches);
-    return Array.from({ length: n }, (_, i) => this.program.result(i));
+    this.read(this.program, ids, types);
+    return Array.from(ids, (_, i) => this.program.result(i));
+  }
+
+  /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  switchOff(off) {
+    for (const program of [this.program, this.sourceReader]) program.switchOff(headsOff(this.header.read_source, off));
+  }
+
+  /** A table of floats. */
+  floats(offset, n) {
+    return this.kernels.floats(this.base + offset, n);
   }
 
   /** Outputs of the head for rows of features. */

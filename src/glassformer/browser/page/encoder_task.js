@@ -1,5 +1,7 @@
 // The input of an encoder: a text or a pair of texts with special tokens. Counterpart: tasks/encoder.py.
 
+import { attentionMap, canSwitch, layerOutputs, lensOf, packed, rollout, streamOf } from "./record.js";
+
 export class EncoderTask {
   constructor(encoder, tokenizer) {
     Object.assign(this, { encoder, tokenizer, header: encoder.header, nSpecials: 2 + encoder.header.n_separators });
@@ -8,23 +10,101 @@ export class EncoderTask {
   /** Token ids of a text, or of a pair, and the maximum number of tokens if they were cut to it, the longer text first. */
   encode(text, pair) {
     const ids = [this.tokenizer.encode(text), pair ? this.tokenizer.encode(pair) : []];
-    const limit = this.header.max_len - this.nSpecials;
-    const excess = () => ids[0].length + ids[1].length - limit;
-    const isCut = excess() > 0;
-    while (excess() > 0) {
-      const longer = ids[ids[0].length >= ids[1].length ? 0 : 1];
-      const n = Math.min(excess(), Math.max(1, Math.abs(ids[0].length - ids[1].length)));
-      longer.splice(longer.length - n, n);
-    }
-    return { ids, limit: isCut ? limit : null };
+    return { ids, limit: this.shorten(ids) };
   }
 
-  /** Output of the encoder for each token of [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. */
+  /** Cut two lists of tokens to what the model can read, the longer one first. Returns the maximum number of tokens if they were cut. */
+  shorten(lists) {
+    const limit = this.header.max_len - this.nSpecials;
+    const excess = () => lists[0].length + lists[1].length - limit;
+    const isCut = excess() > 0;
+    while (excess() > 0) {
+      const longer = lists[lists[0].length >= lists[1].length ? 0 : 1];
+      const n = Math.min(excess(), Math.max(1, Math.abs(lists[0].length - lists[1].length)));
+      longer.splice(longer.length - n, n);
+    }
+    return isCut ? limit : null;
+  }
+
+  /** [CLS] first [SEP], or [CLS] first [SEP] second [SEP]: two lists, of which the second may be empty. */
+  withSpecials(first, second, bos, eos) {
+    const before = second.length ? [bos, ...first, ...new Array(this.header.n_separators).fill(eos)] : [bos, ...first, eos];
+    return [before, second.length ? [...second, eos] : []];
+  }
+
+  /** Output of the encoder for each token of one or two texts. */
   hidden(first, second = []) {
-    const { bos, eos, n_separators: nSeparators } = this.header;
-    const before = second.length ? [bos, ...first, ...new Array(nSeparators).fill(eos)] : [bos, ...first, eos];
-    const after = second.length ? [...second, eos] : [];
-    return this.encoder.hidden([...before, ...after], [...before.map(() => 0), ...after.map(() => 1)]);
+    return this.encoder.hidden(...this.read(first, second));
+  }
+
+  /** Token ids with special tokens, and their types. */
+  read(first, second) {
+    const [before, after] = this.withSpecials(first, second, this.header.bos, this.header.eos);
+    return [[...before, ...after], [...before.map(() => 0), ...after.map(() => 1)]];
+  }
+
+  /** Tokens [id, span] of a text that begins at a position. */
+  tokensOf(text, begin = 0) {
+    const { ids, spans } = this.tokenizer.offsets(text);
+    return ids.map((id, i) => [id, spans[i].map((at) => at + begin)]);
+  }
+
+  /** Tokens [id, span] of one or two texts, which a tab separates, and the maximum number of tokens if some were cut off. */
+  tokens(text) {
+    const [first, ...rest] = text.split("\t");
+    const lists = [this.tokensOf(first), rest.length ? this.tokensOf(rest.join("\t"), first.length + 1) : []];
+    return { lists, limit: this.shorten(lists) };
+  }
+
+  /** What the predictions are (see inspection/inspect.py), and rows of position, token, log-probability, rank, and best candidates. */
+  predictions() {
+    return ["nothing", []];
+  }
+
+  /** The output of the task in short, from its predictions. */
+  outputOf(predictions) {
+    return predictions.map(([, , , , best]) => best[0][0]).join(" ");
+  }
+
+  /** What happens inside of the model for a text, as a record of `glassformer inspect`. `off`: heads whose outputs are 0. */
+  record(text, { off = [] } = {}) {
+    const { encoder, header, tokenizer } = this;
+    const { lists, limit } = this.tokens(text);
+    const [ids, types] = this.read(...lists.map((list) => list.map(([id]) => id)));
+    const spans = this.withSpecials(...lists.map((list) => list.map(([, span]) => span)), null, null).flat();
+    const n = ids.length;
+    const side = { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: spans };
+    const predict = (rows) => this.predictions(rows, side);
+    const output = () => this.outputOf(predict(encoder.hidden(ids, types))[1], side);
+    const unchanged = off.length ? output() : null;
+    encoder.switchOff(off);
+    try {
+      const [predicts, predictions] = predict(encoder.hidden(ids, types));
+      encoder.read(encoder.sourceReader, ids, types);
+      const attention = header.read_source.attentions.map((x) => attentionMap(encoder, x, n, n, "text"));
+      const stream = { text: streamOf(encoder.sourceReader, n) };
+      const isOfLayers = !["span", "nothing"].includes(predicts);
+      const outputs = isOfLayers ? layerOutputs(encoder.sourceReader, n) : {};
+      const [lens, notes] = lensOf(outputs, predicts === "words" ? header.vocab_size * header.sizes.d_model : 0, (rows) => (
+        predict(encoder.lens ? encoder.lens.apply(rows) : rows)[1]));
+      const whole = rollout(attention);
+      return {
+        format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: side },
+        notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`, ...notes].filter(Boolean),
+        vectors: {}, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
+        answer: predicts === "span" ? this.outputOf(predictions, side) : "", beam: [], best_path: [], alignment: null, agreement: null,
+        saliency: predicts === "label" ? { "roll-out": this.pooled(whole) } : {},
+        live: { off, unchanged, output: output(), canSwitch: canSwitch([header.read_source]) },
+      };
+    } finally {
+      encoder.switchOff([]);
+    }
+  }
+
+  /** The mean of the rows of a matrix, or its first row, as the model's pooling. */
+  pooled({ shape: [n], values }) {
+    const rows = Array.from({ length: n }, (_, i) => values.subarray(i * n, (i + 1) * n));
+    return packed(Object.assign(this.header.pooling === "first" ? rows[0].slice() : mean(rows), { shape: [n] }));
   }
 }
 

@@ -73,7 +73,7 @@ class Inside {
   }
 }
 
-/** Forms have no such view. */
-export function inspectButton() {
-  return "";
+/** A button that shows what happens in the text that a function returns. */
+export function inspectButton(model, textOf) {
+  return el("button", { type: "button", onclick: () => inspect(model(), textOf, alert) }, t("inspect"));
 }

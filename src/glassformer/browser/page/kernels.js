@@ -82,6 +82,11 @@ export class Kernels {
   }
 }
 
+/** For each attention of a program that reads, the heads that are switched off. */
+export function headsOff({ attentions }, off) {
+  return attentions.map(({ kind, layer }) => off.filter(([otherKind, otherLayer]) => kind === otherKind && layer === otherLayer).map(([, , head]) => head));
+}
+
 /** A program that can be executed for any number of rows. */
 export class Program {
   /**

@@ -1,18 +1,36 @@
 // A label or a number for a text or a pair of texts. Counterparts: tasks/classification.py, tasks/regression.py.
 
 import { EncoderTask, mean, softmax } from "./encoder_task.js";
+import { likely } from "./record.js";
 
 export class Labels extends EncoderTask {
+  /** Outputs of the head for a text. */
+  outputs(hidden) {
+    return this.encoder.outputs([this.header.pooling === "first" ? hidden[0] : mean(hidden)])[0];
+  }
+
+  /** The number that an output of a regression is. */
+  number([output]) {
+    const [low, high] = this.header.labels.map(Number);
+    return low + (high - low) * (output + 0.5);
+  }
+
+  predictions(rows) {
+    const outputs = this.outputs(rows);
+    if (this.header.task === "regression") return ["number", [[0, null, null, null, [[this.number(outputs).toFixed(4), 1]]]]];
+    return ["label", [[0, null, null, null, likely(softmax(outputs.subarray(0, this.header.labels.length)), (i) => this.header.labels[i])]]];
+  }
+
+  outputOf([[, , , , [[text, p]]]]) {
+    return this.header.task === "regression" ? text : `${text} ${p.toFixed(3)}`;
+  }
+
   /** The labels with their probabilities, the most probable first; for regression the number. */
   predict({ text, pair }) {
-    const { labels, pooling, task } = this.header;
+    const { labels, task } = this.header;
     const { ids, limit } = this.encode(text, pair);
-    const hidden = this.hidden(...ids);
-    const [outputs] = this.encoder.outputs([pooling === "first" ? hidden[0] : mean(hidden)]);
-    if (task === "regression") {
-      const [low, high] = labels.map(Number);
-      return { result: [{ label: "number", score: low + (high - low) * (outputs[0] + 0.5) }], limit };
-    }
+    const outputs = this.outputs(this.hidden(...ids));
+    if (task === "regression") return { result: [{ label: "number", score: this.number(outputs) }], limit };
     const probabilities = softmax(outputs.subarray(0, labels.length));
     const rows = labels.map((label, i) => ({ label, score: probabilities[i] }));
     return { result: rows.sort((a, b) => b.score - a.score), limit };

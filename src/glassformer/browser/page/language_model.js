@@ -1,14 +1,20 @@
 // Continuations of a text, and summaries, which are continuations. Counterparts: tasks/causal_lm.py, tasks/summarization.py, generate/sample.py.
 // The random numbers are those of the browser.
 
-import { Program, fill, padded, range } from "./kernels.js";
+import { Program, fill, headsOff, padded, range } from "./kernels.js";
+import { normalized } from "./model.js";
+import { attentionMap, canSwitch, distributionOf, layerOutputs, lensOf, predictedToken, rollout, streamOf } from "./record.js";
 import { repeating } from "./search.js";
 import { split } from "./text.js";
+
+const MAX_INSPECTED = 200; // tokens
 
 export class LanguageModel {
   constructor(kernels, header, tables, tokenizer) {
     const base = kernels.copy(tables);
-    Object.assign(this, { header, tokenizer, prefill: new Program(kernels, header.prefill, base), decoder: new Program(kernels, header.decode, base) });
+    const program = (name) => new Program(kernels, header[name], base);
+    Object.assign(this, { kernels, base, header, tokenizer, prefill: program("prefill"), decoder: program("decode"), scorer: program("score"), lens: program("lens") });
+    this.targetReader = program("read_target"); // keeps queries, keys and values
     this.caches = header.decode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
     this.slots = range(header.max_len);
   }
@@ -71,6 +77,74 @@ export class LanguageModel {
     }
     yield part(this.tokenizer.decode(ids));
   }
+
+  /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  switchOff(off) {
+    const { prefill, decoder, scorer, targetReader } = this;
+    for (const program of [prefill, decoder, scorer, targetReader]) program.switchOff(headsOff(this.header.read_target, off));
+  }
+
+  /** A table of floats. */
+  floats(offset, n) {
+    return this.kernels.floats(this.base + offset, n);
+  }
+
+  /** What is shown of a text: the last tokens of its prompt, where their characters are, and how many tokens follow. */
+  inspected(text) {
+    const { ids: all, limit } = this.prompt(text, 1);
+    const prompt = all.slice(-MAX_INSPECTED);
+    const { spans } = this.tokenizer.offsets(text);
+    return { prompt, offsets: [null, ...spans].slice(-prompt.length), nNew: 1, isCut: limit !== null || prompt.length < all.length };
+  }
+
+  /**
+   * What happens inside of the model for a text, as a record of `glassformer inspect`: with each prediction of its next tokens.
+   * @param options `off`: heads whose outputs are 0
+   */
+  record(text, { off = [] } = {}) {
+    const { header, tokenizer } = this;
+    const { prompt, offsets, nNew, isCut, first = 0 } = this.inspected(text);
+    const continuation = () => [...this.tokens(prompt, nNew)];
+    const outputOf = (ids) => tokenizer.decode(ids) || tokenizer.tokenText(ids[0]);
+    const unchanged = off.length ? outputOf(continuation()) : null;
+    this.switchOff(off);
+    try {
+      const found = continuation();
+      const all = [...prompt, ...found];
+      const [ids, expected] = [all.slice(0, -1), all.slice(1)];
+      const n = ids.length;
+      const logProbs = (logits) => normalized(logits.subarray(0, header.vocab_size));
+      const predicted = (logits, i) => predictedToken(tokenizer, i, expected[i], logProbs(logits));
+      this.run(this.targetReader, ids, 0);
+      const attention = header.read_target.attentions.map((x) => attentionMap(this, x, n, n, "text"));
+      const stream = { text: streamOf(this.targetReader, n) };
+      const [lens, notes] = lensOf(layerOutputs(this.targetReader, n), header.vocab_size * header.sizes.d_model, (rows) => this.lens.apply(rows).map(predicted));
+      this.run(this.scorer, ids, 0);
+      this.recorded = { off, ids };
+      return {
+        format: 1, task: header.task, family: header.family, sizes: header.sizes,
+        notes: [isCut && `The text is longer than what is shown: ${prompt.length} tokens of it.`, ...notes].filter(Boolean),
+        sides: { text: { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: ids.map((_, i) => offsets[i] ?? null) } },
+        vectors: {}, attention, rollout: { decoder: rollout(attention) }, stream, lens, predictions: ids.map((_, i) => predicted(this.scorer.result(i), i)),
+        predicts: "next", first_predicted: first, answer: "", beam: [], best_path: [], alignment: null, agreement: null, saliency: {},
+        live: { off, unchanged, output: outputOf(found), canSwitch: canSwitch([header.read_target]), hasDistribution: true },
+      };
+    } finally {
+      this.switchOff([]);
+    }
+  }
+
+  /** What the model predicts at a position of the last record. */
+  distribution({ position }) {
+    const { off, ids } = this.recorded;
+    this.switchOff(off);
+    try {
+      this.run(this.scorer, ids.slice(0, position + 1), 0);
+      return distributionOf(this.tokenizer, normalized(this.scorer.result(position).subarray(0, this.header.vocab_size)));
+    } finally {
+      this.switchOff([]);
+    }
+  }
 }
 
 export class Summarizer extends LanguageModel {
@@ -80,6 +154,11 @@ export class Summarizer extends LanguageModel {
     const ids = this.tokenizer.encode(text);
     const capacity = ids.length <= longest ? longest : Math.max(1, maxLength - maxSummary - 1);
     return { prompt: [...ids.slice(0, capacity), eos], limit: ids.length > capacity ? capacity : null };
+  }
+
+  inspected(text) {
+    const { prompt, limit } = this.promptOf(text);
+    return { prompt, offsets: this.tokenizer.offsets(text).spans.slice(0, prompt.length - 1), nNew: this.header.max_summary, isCut: limit !== null, first: prompt.length - 1 };
   }
 
   summarize({ text }) {

@@ -1,6 +1,7 @@
 // The most probable tokens for the masks of a text. Counterpart: tasks/masked_lm.py.
 
 import { EncoderTask, softmax } from "./encoder_task.js";
+import { likely } from "./record.js";
 
 const CONTINUATION = "##"; // of WordPiece
 const N_TOKENS = 5;
@@ -11,16 +12,35 @@ export class MaskedLM extends EncoderTask {
     this.pattern = new RegExp(this.header.masks.map((mask) => mask.replace(/[\\^$.*+?()[\]{}|]/gu, "\\$&")).join("|"), "gu");
   }
 
-  /** Token ids of a text with masks. */
-  encodeMasked(text) {
+  /** Tokens [id, span] of a text with masks. */
+  maskedTokens(text) {
     const { mask_id: mask, tokens_include_space: includeSpace } = this.header;
     const { prefix } = this.tokenizer;
-    const parts = text.split(this.pattern);
-    return parts.flatMap((part, i) => {
-      const cut = includeSpace && i < parts.length - 1 ? part.replace(/ +$/u, "") : part;
-      const own = i && cut.startsWith(prefix) ? cut.slice(prefix.length) : cut;
-      return [...(i ? [mask] : []), ...(cut ? this.tokenizer.encode(own) : [])];
+    const masks = text.match(this.pattern) ?? [];
+    let at = 0;
+    return text.split(this.pattern).flatMap((part, i) => {
+      const cut = includeSpace && i < masks.length ? part.replace(/ +$/u, "") : part;
+      const skipped = i && cut.startsWith(prefix) ? prefix.length : 0;
+      const begin = at + (i ? masks[i - 1].length : 0);
+      const found = [...(i ? [[mask, [at, begin]]] : []), ...(cut ? this.tokensOf(cut.slice(skipped), begin + skipped) : [])];
+      at = begin + part.length;
+      return found;
     });
+  }
+
+  tokens(text) {
+    const all = this.maskedTokens(text);
+    const first = all.slice(0, this.header.max_len - 2);
+    return { lists: [first, []], limit: first.length < all.length ? first.length : null };
+  }
+
+  predictions(rows) {
+    const { vocab_size: n } = this.header;
+    return ["words", this.encoder.outputs(rows).map((outputs, i) => [i, null, null, null, likely(softmax(outputs.subarray(0, n)), (id) => this.tokenizer.tokenText(id))])];
+  }
+
+  outputOf(predictions, { ids }) {
+    return predictions.filter(([i]) => ids[i] === this.header.mask_id).map(([, , , , best]) => best[0][0].trim()).join(" ") || "–";
   }
 
   /** A text with a token after what was before a mask. */
@@ -35,7 +55,7 @@ export class MaskedLM extends EncoderTask {
   /** The tokens with their probabilities for each mask that the maximum length leaves, the most probable first. */
   fill({ text }) {
     const { max_len: maxLength, mask_id: mask, vocab_size: n } = this.header;
-    const all = this.encodeMasked(text);
+    const all = this.maskedTokens(text).map(([id]) => id);
     const ids = all.slice(0, maxLength - 2);
     const hidden = this.hidden(ids);
     const parts = text.split(this.pattern);

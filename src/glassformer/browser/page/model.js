@@ -1,6 +1,6 @@
 // A model that translates: its programs and caches. Counterpart: runtime/model.py.
 
-import { Program, fill, padded, range } from "./kernels.js";
+import { Program, fill, headsOff, padded, range } from "./kernels.js";
 
 const FIRST_SLOTS = 1024;
 
@@ -117,11 +117,6 @@ export class Model {
   floats(offset, n) {
     return this.kernels.floats(this.base + offset, n);
   }
-}
-
-/** For each attention of a program that reads, the heads that are switched off. */
-export function headsOff({ attentions }, off) {
-  return attentions.map(({ kind, layer }) => off.filter(([otherKind, otherLayer]) => kind === otherKind && layer === otherLayer).map(([, , head]) => head));
 }
 
 /** The number of a half. */

@@ -8,7 +8,7 @@ const SHOWN = 50; // most probable tokens of a distribution
 const MAX_LENS = 2e9; // multiplications of the output layer for the tokens of all layers
 
 const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
-const packed = (values) => ({ shape: values.shape, values });
+export const packed = (values) => ({ shape: values.shape, values });
 
 /** The mean over the first axis. */
 function mean({ shape: [n, ...shape], values }) {
@@ -17,8 +17,8 @@ function mean({ shape: [n, ...shape], values }) {
   return result;
 }
 
-/** Attention weights of all heads, [heads, queries, keys], and norms of queries, keys and values. */
-function attentionMap(model, attention, nQueries, nKeys) {
+/** Attention weights of all heads, [heads, queries, keys], and norms of queries, keys and values. `side`: of models that have only one. */
+export function attentionMap(model, attention, nQueries, nKeys, side) {
   const { kind, layer, n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead } = attention;
   const rows = { queries: rowsOf(model, attention, "queries", nQueries) };
   for (const name of ["keys", "values"]) rows[name] = rowsOf(model, attention, name, nKeys);
@@ -38,11 +38,11 @@ function attentionMap(model, attention, nQueries, nKeys) {
     return [name, packed(values)];
   }));
   const [queries, keys] = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] }[kind];
-  return { name: `${kind}.${layer}`, kind, layer, queries, keys, weights: packed(weights), norms };
+  return { name: `${kind}.${layer}`, kind, layer, queries: side ?? queries, keys: side ?? keys, weights: packed(weights), norms };
 }
 
 /** Attention from each position to each token through all layers, with residuals weighted 0.5. */
-function rollout(maps) {
+export function rollout(maps) {
   const [, n] = maps[0].weights.shape;
   const half = (i, j) => (i === j ? 0.5 : 0);
   let total = Float64Array.from({ length: n * n }, (_, k) => 2 * half(Math.floor(k / n), k % n));
@@ -69,6 +69,11 @@ function largest(values, n) {
     found.length = Math.min(found.length, n);
   });
   return found;
+}
+
+/** The largest of some probabilities with the texts of their indices, as of a prediction. */
+export function likely(probabilities, textOf) {
+  return largest(probabilities, TOP).map((i) => [textOf(i), probabilities[i]]);
 }
 
 /** The best translation, the extensions that the search considered, and the indices of those that lead to the best. */
@@ -125,8 +130,8 @@ export function layerOutputs(program, n) {
 
 /** The most probable tokens of a position, and which place the expected one has, from the logarithms of all probabilities. */
 export function predictedToken(tokenizer, position, id, logProbs) {
-  const likely = largest(logProbs, TOP).map((other) => [tokenizer.tokenText(other), Math.exp(logProbs[other])]);
-  return [position, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, likely];
+  const best = likely(logProbs, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x)]);
+  return [position, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, best];
 }
 
 /** The tokens of a position, the most probable first, with the logarithms of all probabilities in this order. */
@@ -190,7 +195,7 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
       vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
       stream, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
       ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
-      live: { off, unchanged, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true, source, expected },
+      live: { off, unchanged, output, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true, source, expected },
     };
   } finally {
     model.switchOff([]);

@@ -1,6 +1,7 @@
 // A tag for each word, and what adjacent words of one tag are together. Counterparts: tasks/tagging.py, pipelines/token_classification.py.
 
 import { EncoderTask, softmax } from "./encoder_task.js";
+import { likely } from "./record.js";
 import { codePoints, wordsIn } from "./text.js";
 
 const TYPE = /^(?:[BI]-)?(.*)$/su; // of a tag
@@ -22,12 +23,35 @@ export class Tagger extends EncoderTask {
     }
   }
 
+  /** Token ids of a word, of which there is at least one. */
+  subwords(word) {
+    const own = (text) => this.tokenizer.encode(text).slice(this.tokenizer.first.length);
+    return [own(word), own(" "), [this.header.eos]].find((ids) => ids.length).slice(0, this.header.max_len - 2);
+  }
+
+  tokens(text) {
+    const words = wordsIn(text).map(({ 0: word, index }) => {
+      const ids = this.subwords(word);
+      const { spans } = this.tokenizer.offsets(word);
+      const own = spans.slice(this.tokenizer.first.length);
+      const isWhole = own.length !== ids.length; // else each token is a part of the word
+      return ids.map((id, i) => [id, (isWhole ? [0, word.length] : own[i]).map((at) => at + index)]);
+    });
+    const [[start, end] = [0, 0], ...others] = words.length ? this.windows(words) : [];
+    return { lists: [words.slice(start, end).flat(), []], limit: others.length ? words.slice(start, end).flat().length : null };
+  }
+
+  predictions(rows, { text, offsets }) {
+    const firsts = [...offsets.keys()].filter((i) => offsets[i] && !/\S$/u.test(text.slice(0, offsets[i][0])));
+    const outputs = this.encoder.outputs(firsts.map((i) => rows[i]));
+    const { labels } = this.header;
+    return ["tags", outputs.map((row, i) => [firsts[i], null, null, null, likely(softmax(row.subarray(0, labels.length)), (j) => labels[j])])];
+  }
+
   /** The probabilities of the tags of each word. The first half of an overlap is taken from the earlier window. */
   probabilities(words) {
-    const { max_len: maxLength, labels, eos } = this.header;
-    const nFirst = this.tokenizer.first.length;
-    const own = (text) => this.tokenizer.encode(text).slice(nFirst);
-    const subwords = words.map((word) => [own(word), own(" "), [eos]].find((ids) => ids.length).slice(0, maxLength - 2));
+    const { labels } = this.header;
+    const subwords = words.map((word) => this.subwords(word));
     const windows = words.length ? this.windows(subwords) : [];
     return windows.flatMap(([start, end], i) => {
       const skip = i ? Math.floor((windows[i - 1][1] - start) / 2) : 0;

@@ -38,12 +38,13 @@ function namesOf(off) {
 }
 
 /** Which heads are switched off, and the output of all heads, if it is another one. */
-export function unchanged({ live, sides }) {
+export function unchanged({ live }) {
   if (!live?.off.length) return null;
-  const isSame = live.unchanged === (sides.target ?? sides.text).text;
+  const isSame = live.unchanged === live.output;
   return [
     el("p", { class: "note" }, `Switched off: ${namesOf(live.off)}.`, isSame ? " The output is the same as with all heads." : ""),
-    isSame || live.unchanged === null ? null : el("blockquote", { class: "unchanged" }, el("small", {}, "with all heads"), live.unchanged),
+    isSame ? null : el("blockquote", { class: "unchanged" }, el("small", {}, "output"), live.output),
+    isSame ? null : el("blockquote", { class: "unchanged" }, el("small", {}, "output with all heads"), live.unchanged),
   ];
 }
 

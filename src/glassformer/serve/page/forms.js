@@ -117,7 +117,7 @@ function answering(model, result) {
   const [question, first] = field(t("question"), 1);
   const [context, second] = field(t("context"), 8);
   const request = () => inference(model, { question: question.value, context: context.value });
-  return { fields: [first, second], request, async run(signal) {
+  return { fields: [first, second], request, text: () => `${question.value}\t${context.value}`, async run(signal) {
     const text = context.value;
     const [found, notes] = await ask(request(), signal);
     const { answer, score, start, end } = [found].flat()[0];
@@ -157,7 +157,7 @@ function similarity(model, result) {
   const [others, othersNode] = field(t("texts"), 5);
   const sentences = () => others.value.split("\n").filter((line) => line.trim());
   const request = () => inference(model, { source_sentence: first.value, sentences: sentences() });
-  return { fields: [firstNode, othersNode], request, async run(signal) {
+  return { fields: [firstNode, othersNode], request, text: () => first.value, async run(signal) {
     const texts = sentences();
     const [scores, notes] = await ask(request(), signal);
     result.replaceChildren(bars(texts.map((text, i) => [text, scores[i]])), ...notes);
