@@ -154,8 +154,8 @@ def test_the_view_of_a_form(trained, tabs, tmp_path):
     tab.locator("textarea").fill("a bad film")
     inside.locator("blockquote", has_text="a bad film").wait_for()
     inside.get_by_role("button", name="Switch the heads of this layer off").evaluate("(node) => node.click()")
-    inside.get_by_text("Switched off: encoder layer").wait_for()
+    inside.get_by_text("Switched off: encoder layer").first.wait_for()
     assert inside.locator(".thumbnail.off").count() == task.config.n_heads
     inside.get_by_role("button", name=f"Switch all {task.config.n_heads} on").evaluate("(node) => node.click()")
-    inside.locator(".note").wait_for(state="detached")
+    inside.locator(".note").first.wait_for(state="detached")
     until(tab, "document.querySelector('iframe').clientHeight > 500")

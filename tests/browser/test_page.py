@@ -1,5 +1,8 @@
 """The page itself: it translates while one types, without a server, and says what is wrong."""
 
+import json
+from urllib.parse import parse_qs, urlencode, urlsplit
+
 import pytest
 
 from glassformer.browser.page import page
@@ -87,6 +90,88 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
     tab.keyboard.press("Alt+I")
     tab.get_by_role("button", name="Close", exact=True).last.click()
     assert tab.locator("iframe").count() == 0
+
+
+CLICK = "(node) => node.click()"  # the frame grows: one at a position may meet something else
+
+
+def test_a_link_opens_the_inside_with_its_settings(tabs, file):
+    off, view = [["cross", 1, 0], ["encoder", 0, 3]], {"kind": "cross", "layer": 1, "head": 5}
+    inside = json.dumps({"off": off, "search": {"beam": 2, "alpha": 1}, "view": view})
+    link = f"{file.as_uri()}#{urlencode({'q': 'The black cat.', 'inside': inside})}"
+    tab = tabs(link, OWN)
+    frame = tab.frame_locator("iframe")
+    frame.locator("blockquote", has_text="The black cat.").wait_for()
+    assert frame.locator(".thumbnail[aria-pressed=true]").get_attribute("aria-label") == "layer 2, head 6"
+    assert (
+        frame.locator(".note")
+        .first.text_content()
+        .startswith("Switched off: cross-attention layer 2, head 1; encoder layer 1, head 4.")
+    )
+    assert frame.get_by_label("beam").input_value() == "2"
+    tab.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    frame.get_by_role("button", name="Switch all 2 on").first.evaluate(CLICK)
+    frame.locator(".note").first.wait_for(state="detached")
+    tab.get_by_role("button", name="Copy a link to this view").click()
+    until(tab, "window.copied")
+    asked = parse_qs(urlsplit(tab.evaluate("window.copied")).fragment)
+    assert asked["q"] == ["The black cat."]
+    assert json.loads(asked["inside"][0]) == {"off": [], "search": {"beam": 2, "alpha": 1}, "view": view}
+
+
+@pytest.mark.parametrize(
+    "inside", ["", "{", '{"off": [["x", {}, 1], 7, ["cross", 99, 99]], "search": {"beam": "<b>"}}', "[]"]
+)
+def test_a_link_that_is_not_of_this_page_does_no_harm(tabs, file, inside):
+    text = "<img src=x onerror=alert(1)> black"
+    tab = tabs(f"{file.as_uri()}#{urlencode({'q': text, 'inside': inside})}", OWN)
+    tab.frame_locator("iframe").locator("blockquote", has_text="black").first.wait_for()
+    assert tab.locator("img").count() == 0
+
+
+def test_the_tour_goes_on_with_the_next_text(tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The black cat.")
+    tab.get_by_role("button", name="Look inside").click()
+    inside = tab.frame_locator("iframe")
+    inside.get_by_role("button", name="Tour: what to look for").evaluate(CLICK)
+    titles = []
+    for i in range(8):
+        step = inside.locator(".tour")
+        titles.append(step.locator("xpath=../summary").text_content())
+        assert step.get_by_text(f"{i + 1} of 8").count() == 1
+        if i == 3:
+            scrolled = tab.evaluate("scrollY")
+            typed(tab, "The black dog.")
+            inside.locator("blockquote", has_text="The black dog.").wait_for()
+        step.locator("button").first.evaluate(CLICK)
+    assert titles == inside.locator("h2").all_text_contents()
+    assert scrolled > 1000
+    assert inside.locator(".tour").count() == 0
+
+
+def test_what_sampling_could_choose(small_translator, tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The black cat.")
+    tab.get_by_role("button", name="Look inside").click()
+    inside = tab.frame_locator("iframe")
+    inside.locator(".sampling").wait_for()
+    rows = lambda: [
+        [float(x) for x in row.locator("td").all_text_contents()] for row in inside.locator(".sampling tbody tr").all()
+    ]
+    assert all(model == chosen for model, chosen in rows())
+    move = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }"
+    inside.get_by_label("top-k").evaluate(move, 3)
+    assert [chosen > 0 for _, chosen in rows()][:5] == [True, True, True, False, False]
+    assert sum(chosen for _, chosen in rows()) == pytest.approx(1, abs=0.002)
+    inside.get_by_label("temperature").evaluate(move, 2)
+    (first, flat), *_ = rows()
+    weights = [model**0.5 for model, _ in rows()[:3]]
+    assert flat == pytest.approx(weights[0] / sum(weights), abs=0.01)
+    inside.get_by_label("top-p").evaluate(move, 0.05)
+    assert [chosen > 0 for _, chosen in rows()].count(True) == 1
+    n = small_translator.config.vocab_size
+    assert inside.get_by_text(f"1 of {n} tokens can be chosen. Entropy: 0.00 bits.").count() == 1
 
 
 def test_a_text_file_is_translated_line_by_line(small_translator, tabs, file, tmp_path):

@@ -1,25 +1,27 @@
 // What happens inside of the model while one types: a frame below the translation, which is drawn again for each change of the sentence.
 
 import { inspectionPage, post } from "./api.js";
+import { copy } from "./code.js";
 import { el } from "./elements.js";
+import { linkTo } from "./link.js";
 import { t } from "./strings.js";
 
 const EVENTS = ["input", "selectionchange", "focusin"];
 
 let opened;
 
-/** Show what happens in the sentence that a function returns, or hide it again. */
-export function inspect(model, textOf, say) {
+/** Show what happens in the sentence that a function returns, or hide it again. `begin`: the settings of a link. */
+export function inspect(model, textOf, say, begin) {
   if (opened) opened.close();
-  else if (textOf().trim()) opened = new Inside(textOf, say);
+  else if (textOf().trim()) opened = new Inside(textOf, say, begin);
 }
 
 class Inside {
-  constructor(textOf, say) {
-    Object.assign(this, { textOf, say, isReady: false });
+  constructor(textOf, say, begin) {
+    Object.assign(this, { textOf, say, isReady: false, begin, ...begin });
     this.frame = el("iframe", { title: t("inspectTitle"), sandbox: "allow-scripts" });
     this.panel = el("section", { class: "inside", "aria-label": t("inspectTitle") },
-      el("p", { class: "buttons" }, el("button", { onclick: () => this.close() }, t("close"))), this.frame);
+      el("p", { class: "buttons" }, el("button", { onclick: () => this.copyLink() }, t("copyLink")), el("button", { onclick: () => this.close() }, t("close"))), this.frame);
     addEventListener("message", this.receive);
     for (const name of EVENTS) document.addEventListener(name, this.update);
     document.querySelector("main").append(this.panel);
@@ -31,12 +33,15 @@ class Inside {
     if (source !== this.frame.contentWindow) return;
     if (data.height) this.frame.style.height = `${data.height}px`;
     else if (data.position !== undefined) this.sendDistribution(data.position);
+    else if (data.scrollTo !== undefined) scrollTo({ top: scrollY + this.frame.getBoundingClientRect().top + data.scrollTo - 12 });
+    else if (data.view) this.view = data.view;
     else if (data.wanted) {
       this.wanted = data.wanted;
       this.shown = undefined;
       this.update();
     } else {
       this.isReady = true;
+      if (this.begin) this.frame.contentWindow.postMessage({ begin: this.begin }, "*");
       this.update();
     }
   };
@@ -62,6 +67,11 @@ class Inside {
     } catch (error) {
       this.say(error.message, true);
     }
+  }
+
+  async copyLink() {
+    await copy(linkTo(this.textOf().trim(), this), this.panel);
+    this.say(t("copied"));
   }
 
   close() {

@@ -1,7 +1,9 @@
 // What happens inside of the model, in a frame of the page: it shows each record that the page sends, and tells its own height.
 
+import { beginWith } from "./attention.js";
 import { forgetRedraws } from "./base.js";
 import { el } from "./elements.js";
+import { begin } from "./live_controls.js";
 import { received } from "./sampling.js";
 import { inspection } from "./sections.js";
 
@@ -12,6 +14,11 @@ const heights = new Map();
 
 addEventListener("message", ({ data, source }) => {
   if (source !== parent) return;
+  if (data.begin) {
+    begin(data.begin.wanted);
+    beginWith(data.begin.view);
+    return;
+  }
   if (data.logProbs) {
     received(data);
     return;

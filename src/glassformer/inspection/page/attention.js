@@ -2,12 +2,17 @@
 import { choice, digits, redrawOnThemeChange, mean, part, pixels, shade, table, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
 import { heatmap } from "./heatmap.js";
-import { isOff, switchButtons } from "./live_controls.js";
+import { isOff, switchButtons, unchanged } from "./live_controls.js";
 import { lines } from "./lines.js";
 
 const KINDS = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
 
 let last; // the choice in a record that was shown before
+
+/** Begin with the head of a link. */
+export function beginWith(choice) {
+  last = choice;
+}
 
 export function attention(record) {
   const maps = record.attention.map((a) => ({
@@ -35,6 +40,7 @@ export function attention(record) {
     if (typeof state.head === "number" && state.head >= state.map.weights.shape[0]) state.head = "mean";
     const restoreFocus = focusRestorer(document.activeElement);
     last = { kind: state.kind, layer: state.map.layer, head: state.head };
+    if (window !== parent) parent.postMessage({ view: last }, "*");
     draw();
     if (restoreFocus) restoreFocus();
   }
@@ -115,7 +121,7 @@ export function attention(record) {
   const { kind, layer, head } = last ?? state;
   choose({ kind: kinds.includes(kind) ? kind : state.kind });
   if (layer !== undefined) choose({ map: ofKind(state.kind).find((a) => a.layer === layer) ?? state.map, head });
-  return el("div", {}, controls, overview, view);
+  return el("div", {}, controls, unchanged(record), overview, view);
 }
 
 /** Norms of queries, keys and values, one bar per token. */

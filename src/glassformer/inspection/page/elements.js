@@ -9,6 +9,6 @@ export function el(name, attributes = {}, ...children) {
     else if (key === "style") for (const [name, x] of Object.entries(value)) node.style.setProperty(name, x);
     else node.setAttribute(key, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
   return node;
 }

@@ -3,6 +3,11 @@ import { el } from "./elements.js";
 
 const wanted = { off: [], search: {} };
 
+/** Begin with settings of a link, which the page around this one knows. */
+export function begin(settings) {
+  Object.assign(wanted, settings);
+}
+
 /** Ask for a record with other settings. */
 function change(settings) {
   Object.assign(wanted, settings);
@@ -26,7 +31,7 @@ export function switchButtons({ live }, a, head) {
   return el("p", { class: "buttons" },
     el("button", { type: "button", class: "switch", onclick: () => change({ off: areOff ? others : [...others, ...heads.map((other) => [a.kind, a.layer, other])] }) },
       `Switch ${what} ${areOff ? "on" : "off"}`),
-    live.off.length ? el("button", { type: "button", class: "all-on", onclick: () => change({ off: [] }) }, `Switch all ${live.off.length} on`) : null);
+    live.off.length > 0 && el("button", { type: "button", class: "all-on", onclick: () => change({ off: [] }) }, `Switch all ${live.off.length} on`));
 }
 
 const KINDS = { encoder: "encoder", decoder: "decoder", cross: "cross-attention" };
@@ -43,8 +48,8 @@ export function unchanged({ live }) {
   const isSame = live.unchanged === live.output;
   return [
     el("p", { class: "note" }, `Switched off: ${namesOf(live.off)}.`, isSame ? " The output is the same as with all heads." : ""),
-    isSame ? null : el("blockquote", { class: "unchanged" }, el("small", {}, "output"), live.output),
-    isSame ? null : el("blockquote", { class: "unchanged" }, el("small", {}, "output with all heads"), live.unchanged),
+    !isSame && el("blockquote", { class: "unchanged" }, el("small", {}, "output"), live.output),
+    !isSame && el("blockquote", { class: "unchanged" }, el("small", {}, "output with all heads"), live.unchanged),
   ];
 }
 

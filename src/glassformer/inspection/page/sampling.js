@@ -37,7 +37,7 @@ export function sampling(record) {
     const probs = sampled(logProbs, chosen);
     const entropy = -probs.reduce((sum, p) => sum + (p > 0 ? p * Math.log2(p) : 0), 0);
     table.replaceChildren(
-      el("p", {}, `${probs.length.toLocaleString("en")} of ${logProbs.length.toLocaleString("en")} tokens can be chosen. Entropy: ${digits(entropy, 2)} bits.`),
+      el("p", {}, `${probs.length.toLocaleString("en")} of ${logProbs.length.toLocaleString("en")} tokens can be chosen. Entropy: ${entropy.toFixed(2)} bits.`),
       el("table", { class: "sampling" },
         el("thead", {}, el("tr", {}, ["token", "probability of the model", "chosen with probability"].map((text) => el("th", { scope: "col" }, text)))),
         el("tbody", {}, texts.slice(0, N_ROWS).map((text, i) => el("tr", { class: i < probs.length ? "" : "excluded" },

@@ -7,18 +7,27 @@ import { searchSliders, unchanged } from "./live_controls.js";
 import { alignment, lens, predictions, saliency, tokens, vectors } from "./parts.js";
 import { sampling } from "./sampling.js";
 import { stream } from "./stream.js";
+import { tour } from "./tour.js";
 
 /** Elements of the page of a record. */
 export function inspection(record) {
   const s = record.sizes;
   const layers = s.n_layers ?? `${s.n_encoder_layers} + ${s.n_decoder_layers}`;
   const facts = [record.task, record.family, `${layers} layers`, s.n_heads && `${s.n_heads} heads`, `d_model ${s.d_model}`];
+  const sections = sectionsOf(record);
   return [
     el("header", {}, el("h1", {}, "glassformer inspect"), el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
       record.notes.map((note) => el("p", { class: "note" }, note)),
       Object.entries(record.sides).map(([name, side]) => el("blockquote", {}, el("small", {}, name), side.text)),
       unchanged(record),
-      record.answer && el("blockquote", {}, el("small", {}, "answer"), record.answer)),
+      record.answer && el("blockquote", {}, el("small", {}, "answer"), record.answer),
+      tour(sections, record)),
+    ...sections,
+  ];
+}
+
+function sectionsOf(record) {
+  return [
     section("Tokens", "The tokens of the text with their ids in the vocabulary. Hover for the character span.",
       Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
     record.predictions.length && section("Predictions", record.predicts === "next"

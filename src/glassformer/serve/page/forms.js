@@ -3,7 +3,8 @@
 import { IS_LOCAL, post, retrying, stream } from "./api.js";
 import { codeButton } from "./code.js";
 import { el } from "./elements.js";
-import { inspectButton } from "./inspect.js";
+import { inspect, inspectButton } from "./inspect.js";
+import { linkedInside, linkedText } from "./link.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
 import { t } from "./strings.js";
@@ -50,14 +51,16 @@ export function form(model, settings) {
     if (!signal.aborted) stop.hidden = true;
   };
   stop.addEventListener("click", () => { controller?.abort(); stop.hidden = true; status.textContent = ""; });
-  const inspect = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
+  const inspectAction = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
   const code = IS_LOCAL ? "" : codeButton(() => view.request(), settings.keyRequired);
   [view.fields].flat().flatMap((node) => [...node.querySelectorAll("input, textarea")]).forEach((input, i) => {
     input.value = kept(`${model.id}.${i}`, () => input.value) ?? input.value;
+    if (linkedText !== null && view.text) input.value = linkedText.split("\t")[i] ?? input.value;
   });
+  if (linkedInside && inspectAction) setTimeout(() => inspect(model.id, view.text, alert, linkedInside)); // when the form is in the page
   return el("section", { class: "form" },
     el("h2", {}, model.id, " ", el("small", {}, taskName(model))),
-    el("form", { onsubmit: run, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run(event) }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspect, code)),
+    el("form", { onsubmit: run, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run(event) }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspectAction, code)),
     status, result);
 }
 

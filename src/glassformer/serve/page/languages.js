@@ -14,7 +14,7 @@ export class Languages {
     const detect = this.canDetect ? [["auto", t("detect")]] : [];
     this.source = this.select(t("source"), [...detect, ...this.codes.map((code) => [code, this.name(code)])]);
     this.target = this.select(t("target"), []);
-    const [, from, to] = /^#([\w-]+?)-(\w+)$/.exec(location.hash) ?? [];
+    const [, from, to] = /^#([\w-]+?)-(\w+)(?:&|$)/.exec(location.hash) ?? [];
     const isKnown = [...this.source.options].some((option) => option.value === from);
     this.source.value = isKnown ? from : (settings.language.source?.code ?? this.codes[0]);
     this.setTargets(to ?? settings.language.target?.code);

@@ -6,7 +6,7 @@ const STRINGS = {
   en: {
     translate: "Translation", detect: "Detect language", detected: "Detected: {0}", swap: "Swap languages",
     source: "Source language", target: "Target language", sourceText: "Text to translate", targetText: "Translation",
-    placeholder: "Type or paste a text, or drop files.", copy: "Copy", copied: "Copied", clear: "Clear",
+    placeholder: "Type or paste a text, or drop files.", copy: "Copy", copied: "Copied", copyLink: "Copy a link to this view", clear: "Clear",
     inspect: "Look inside", inspectTitle: "Inspection of the sentence", close: "Close", correct: "Correct", save: "Save",
     cancel: "Cancel", undo: "Undo", remove: "Remove", tryAgain: "Try again", corrections: "Download corrections ({0})",
     corrected: "Corrected", thanks: "The correction is kept for training.", stillStored: "Undone here; the server has stored the correction.",
@@ -40,7 +40,7 @@ const STRINGS = {
   fr: {
     translate: "Traduction", detect: "Détecter la langue", detected: "Langue détectée : {0}", swap: "Inverser les langues",
     source: "Langue source", target: "Langue cible", sourceText: "Texte à traduire", targetText: "Traduction",
-    placeholder: "Saisissez ou collez un texte, ou déposez des fichiers.", copy: "Copier", copied: "Copié", clear: "Effacer",
+    placeholder: "Saisissez ou collez un texte, ou déposez des fichiers.", copy: "Copier", copied: "Copié", copyLink: "Copier un lien vers cette vue", clear: "Effacer",
     inspect: "Voir l’intérieur", inspectTitle: "Inspection de la phrase", close: "Fermer", correct: "Corriger", save: "Enregistrer",
     cancel: "Annuler", undo: "Revenir en arrière", remove: "Retirer", tryAgain: "Réessayer", corrections: "Télécharger les corrections ({0})",
     corrected: "Corrigée", thanks: "La correction est conservée pour l’entraînement.", stillStored: "Annulée ici ; le serveur a conservé la correction.",

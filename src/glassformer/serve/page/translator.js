@@ -10,6 +10,7 @@ import { fileTranslation } from "./files.js";
 import { Glossary } from "./glossary.js";
 import { inspect } from "./inspect.js";
 import { Languages } from "./languages.js";
+import { linkedInside, linkedText } from "./link.js";
 import { Menu } from "./menu.js";
 import { Mirror } from "./mirror.js";
 import { Output } from "./output.js";
@@ -245,6 +246,7 @@ export function translator(rows, models, settings) {
   }, languages.codes);
 
   input.value = kept("text", () => input.value) ?? "";
+  if (linkedText !== null) input.value = linkedText;
   input.addEventListener("input", update);
   document.addEventListener("key", update); // what was refused is asked again
   document.addEventListener("keydown", (event) => {
@@ -277,6 +279,9 @@ export function translator(rows, models, settings) {
     el("div", { class: "languages" }, languages.source, swapAction, languages.target),
     text, files, choices.node, glossary.node);
   configure();
-  setTimeout(update);
+  setTimeout(() => {
+    update();
+    if (linkedInside) inspect(languages.model?.id, () => current()?.text ?? "", say, linkedInside);
+  });
   return section;
 }
