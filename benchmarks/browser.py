@@ -7,7 +7,8 @@ of all heads of one sentence, which the page asks for at a key press.
 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
-MODEL: folder of a translator. SRC: file of sentences, of which the first N_SENTENCES are used. Needs playwright,
+MODEL: folder of a translator, or "random": base sizes, a vocabulary of 32,000. SRC: file of sentences, of which the
+first N_SENTENCES are used. Needs playwright,
 Chromium and what `benchmarks.firefox` names.
 """
 
@@ -21,15 +22,21 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import torch
+
 from benchmarks.firefox import Firefox
 from benchmarks.machine import save
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
+from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
+from glassformer.tasks.translation import Translator
 from glassformer.threads import n_threads
+from glassformer.tokens.tokenizer import Tokenizer
 
 N_SENTENCES, ROUNDS = 60, 5
+VOCAB = 32_000
 BEAMS = (1, 4)
 FIRST = """
 () => new Promise((resolve) => {
@@ -55,6 +62,20 @@ async ([method, calls]) => {
   return [performance.now() - start, results.map(({ result }) => result)];
 }
 """
+
+
+def model_of(name, src, folder):
+    """The folder of a model; for "random", a new one with random weights, whose outputs are as long as they can be."""
+    if name != "random":
+        return Path(name)
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train(list(read_lines(Path(src))), vocab_size=VOCAB)
+    task = Translator.build(TransformerConfig(vocab_size=VOCAB), tokenizer)
+    with torch.no_grad():  # the logit of the end token is 0: it is never among the best
+        task.model.embedding.weight[tokenizer.eos_id] = 0
+    task.scripts = ("LATIN",)  # as a training finds them
+    task.save(folder / name)
+    return folder / name
 
 
 def opened(browser, path):
@@ -116,7 +137,8 @@ def main():
         results = {}
         for argument in sys.argv[1:]:
             name, _, paths = argument.partition("=")
-            model, src = map(Path, paths.split(","))
+            model, src = paths.split(",")
+            model, src = model_of(model, src, Path(folder)), Path(src)
             sentences = [line for line in read_lines(src) if line.strip()][:N_SENTENCES]
             for title, browser in browsers.items():
                 own = f"{name}, {title}"
