@@ -149,7 +149,8 @@ def test_the_view_of_a_form(trained, tabs, tmp_path):
     tab.get_by_role("button", name="Look inside").click()
     inside = tab.frame_locator("iframe")
     inside.locator("blockquote", has_text="a good film").wait_for()
-    titles = ["Tokens", "Predictions", "Token attribution", "Attention", "Layer by layer", "Residual stream"]
+    titles = ["Tokens", "Predictions", "Token attribution", "Attention", "One head, step by step", "Layer by layer"]
+    titles.append("Residual stream")
     assert inside.locator("h2").all_text_contents() == titles
     tab.locator("textarea").fill("a bad film")
     inside.locator("blockquote", has_text="a bad film").wait_for()
@@ -159,3 +160,17 @@ def test_the_view_of_a_form(trained, tabs, tmp_path):
     inside.get_by_role("button", name=f"Switch all {task.config.n_heads} on").evaluate("(node) => node.click()")
     inside.locator(".note").first.wait_for(state="detached")
     until(tab, "document.querySelector('iframe').clientHeight > 500")
+
+
+def test_the_steps_of_a_head(opened):
+    _, call, text, found, _ = opened
+    call("record", text=text)
+    x = found["attention"][-1]
+    matrices = call("head", kind=x["kind"], layer=x["layer"], head=1)["matrices"]
+    assert values(matrices["weights"]) == pytest.approx(values(x["weights"])[1], abs=1e-5)
+    assert values(matrices["output"]) == pytest.approx(values(matrices["weights"]) @ values(matrices["V"]), abs=1e-4)
+    for name, norm in (("Q", "queries"), ("K", "keys"), ("V", "values")):
+        norms = values(x["norms"][norm])
+        assert np.linalg.norm(values(matrices[name]), axis=1) == pytest.approx(
+            norms[1 if len(norms) > 1 else 0], rel=1e-4
+        )

@@ -68,6 +68,7 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
         "Predictions",
         "Sampling",
         "Attention",
+        "One head, step by step",
         "Alignment",
         "Search",
         "Layer by layer",
@@ -81,7 +82,7 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
     inside.locator("blockquote", has_text="The black dog.").wait_for()
     assert inside.get_by_role("button", name="layer 2, head 3").get_attribute("aria-pressed") == "true"
     assert not inside.locator(".tokens").first.is_visible()
-    assert tab.locator("iframe").bounding_box()["height"] < 8000
+    assert tab.locator("iframe").bounding_box()["height"] < 10000
     typed(tab, "12345")
     inside.get_by_text("This text is not translated").wait_for()
     until(tab, "document.querySelector('iframe').clientHeight < 200")
@@ -136,10 +137,10 @@ def test_the_tour_goes_on_with_the_next_text(tabs, file):
     inside = tab.frame_locator("iframe")
     inside.get_by_role("button", name="Tour: what to look for").evaluate(CLICK)
     titles = []
-    for i in range(8):
+    for i in range(9):
         step = inside.locator(".tour")
         titles.append(step.locator("xpath=../summary").text_content())
-        assert step.get_by_text(f"{i + 1} of 8").count() == 1
+        assert step.get_by_text(f"{i + 1} of 9").count() == 1
         if i == 3:
             scrolled = tab.evaluate("scrollY")
             typed(tab, "The black dog.")

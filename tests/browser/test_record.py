@@ -5,6 +5,7 @@ import pytest
 
 from glassformer.inspection.ablation import disabled_components, find_component
 from glassformer.inspection.inspect import inspect
+from glassformer.inspection.worked_example import worked_example_of_model
 from tests.browser.translators import TRAINED, random_translator
 
 pytestmark = pytest.mark.slow
@@ -144,3 +145,20 @@ def test_the_search_leads_to_the_translation(engines, tmp_path):
         assert nodes[best[-1]][7] == found["sides"]["target"]["text"]
         assert all(step == 0 or nodes[parent][1] == step - 1 for parent, step, *_ in nodes)
         assert {x[5] for x in nodes} <= {"kept", "ended", "cut", "left", "pruned"}
+
+
+@pytest.mark.parametrize("family", ["transformer", "t5"])
+def test_the_steps_of_a_head_are_those_of_the_worked_example(family, engines, tmp_path):
+    task = random_translator(family, tmp_path, "fp32")
+    call = engines(task)
+    src, tgt = TRAINED[0], TRAINED[2]
+    call("record", text=src, target=tgt)
+    for kind, name in (("encoder", "self_attention"), ("decoder", "self_attention"), ("cross", "cross_attention")):
+        stack = "encoder" if kind == "encoder" else "decoder"
+        example = worked_example_of_model(task, src, target=tgt, layer=f"{stack}.1.{name}", head=6)
+        wanted = {x.name: x.values for step in example.steps for x in step.matrices}
+        found = {name: values(x) for name, x in call("head", kind=kind, layer=1, head=5)["matrices"].items()}
+        for name in ("Q", "K", "V"):
+            assert found[name] == pytest.approx(wanted[name], abs=0.05 * np.abs(wanted[name]).max())
+        assert np.abs(found["weights"] - wanted["weights"]).max() < TOLERANCE
+        assert found["output"] == pytest.approx(found["weights"] @ found["V"], abs=1e-5)

@@ -52,8 +52,8 @@ export function rowsOf(model, attention, name, n) {
   return Array.from({ length: n }, (_, i) => program.row(buffer, i));
 }
 
-/** Weights of a head of an attention for a query: the softmax of the scores of the first n keys. */
-export function weightsOf(model, attention, head, query, keys, position, n = keys.length) {
+/** Scores of the first n keys of a head of an attention for a query, scaled, with the bias of their distance. */
+export function scoresOf(model, attention, head, query, keys, position, n = keys.length) {
   const { n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, scale, reach, bias } = attention;
   const at = Math.floor(head / (nHeads / nKvHeads)) * dHead;
   const table = bias < 0 ? null : model.floats(bias, nHeads * (2 * reach + 1));
@@ -63,6 +63,12 @@ export function weightsOf(model, attention, head, query, keys, position, n = key
     scores[j] *= scale;
     if (table) scores[j] += table[head * (2 * reach + 1) + reach + Math.max(-reach, Math.min(reach, j - position))];
   }
+  return scores;
+}
+
+/** Weights of a head of an attention for a query: the softmax of the scores of the first n keys. */
+export function weightsOf(model, attention, head, query, keys, position, n = keys.length) {
+  const scores = scoresOf(model, attention, head, query, keys, position, n);
   const top = Math.max(...scores);
   const exponentials = scores.map((x) => Math.exp(x - top));
   const whole = sumOf(exponentials);

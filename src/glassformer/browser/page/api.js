@@ -165,7 +165,7 @@ async function output({ inputs }, signal, say) {
 }
 
 export async function post(path, body, signal, say) {
-  if (path === "/inspect/distribution") return (await model()).engine.call("distribution", body, { signal });
+  if (path.startsWith("/inspect/")) return (await model()).engine.call(path.slice("/inspect/".length), body, { signal });
   if (path === "/inspect") {
     const { q: text, off, search } = body;
     return (await model()).engine.call("record", { text, options: { protect: PROTECT, off, search } }, { signal });

@@ -1,6 +1,6 @@
 // The input of an encoder: a text or a pair of texts with special tokens. Counterpart: tasks/encoder.py.
 
-import { attentionMap, canSwitch, layerOutputs, lensOf, packed, rollout, streamOf } from "./record.js";
+import { attentionMap, attentionOf, canSwitch, layerOutputs, lensOf, packed, rollout, stepsOf, streamOf } from "./record.js";
 
 export class EncoderTask {
   constructor(encoder, tokenizer) {
@@ -77,6 +77,7 @@ export class EncoderTask {
     const predict = (rows) => this.predictions(rows, side);
     const output = () => this.outputOf(predict(encoder.hidden(ids, types))[1], side);
     const unchanged = off.length ? output() : null;
+    this.recorded = { off, ids, types };
     encoder.switchOff(off);
     try {
       const [predicts, predictions] = predict(encoder.hidden(ids, types));
@@ -96,6 +97,18 @@ export class EncoderTask {
         saliency: predicts === "label" ? { "roll-out": this.pooled(whole) } : {},
         live: { off, unchanged, output: output(), canSwitch: canSwitch([header.read_source]) },
       };
+    } finally {
+      encoder.switchOff([]);
+    }
+  }
+
+  /** The matrices of a head for the last record. */
+  head({ kind, layer, head }) {
+    const { encoder, recorded: { off, ids, types } } = this;
+    encoder.switchOff(off);
+    try {
+      encoder.read(encoder.sourceReader, ids, types);
+      return stepsOf(encoder, attentionOf(this.header.read_source, kind, layer), head, ids.length, ids.length);
     } finally {
       encoder.switchOff([]);
     }

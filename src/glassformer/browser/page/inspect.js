@@ -32,7 +32,7 @@ class Inside {
   receive = ({ source, data }) => {
     if (source !== this.frame.contentWindow) return;
     if (data.height) this.frame.style.height = `${data.height}px`;
-    else if (data.position !== undefined) this.sendDistribution(data.position);
+    else if (data.ask) this.answer(data);
     else if (data.scrollTo !== undefined) scrollTo({ top: scrollY + this.frame.getBoundingClientRect().top + data.scrollTo - 12 });
     else if (data.view) this.view = data.view;
     else if (data.wanted) {
@@ -60,10 +60,10 @@ class Inside {
     }
   };
 
-  async sendDistribution(position) {
+  async answer({ ask, values }) {
     try {
-      const found = await post("/inspect/distribution", { position });
-      this.frame.contentWindow?.postMessage({ ...found, position }, "*");
+      const answer = await post(`/inspect/${ask}`, values);
+      this.frame.contentWindow?.postMessage({ ask, values, answer }, "*");
     } catch (error) {
       this.say(error.message, true);
     }

@@ -3,7 +3,7 @@
 
 import { Program, fill, headsOff, padded, range } from "./kernels.js";
 import { normalized } from "./model.js";
-import { attentionMap, canSwitch, distributionOf, layerOutputs, lensOf, predictedToken, rollout, streamOf } from "./record.js";
+import { attentionMap, attentionOf, canSwitch, distributionOf, layerOutputs, lensOf, predictedToken, rollout, stepsOf, streamOf } from "./record.js";
 import { repeating } from "./search.js";
 import { split } from "./text.js";
 
@@ -134,16 +134,31 @@ export class LanguageModel {
     }
   }
 
-  /** What the model predicts at a position of the last record. */
-  distribution({ position }) {
+  /** Execute something for the tokens of the last record, with its heads switched off. */
+  again(act) {
     const { off, ids } = this.recorded;
     this.switchOff(off);
     try {
-      this.run(this.scorer, ids.slice(0, position + 1), 0);
-      return distributionOf(this.tokenizer, normalized(this.scorer.result(position).subarray(0, this.header.vocab_size)));
+      return act(ids);
     } finally {
       this.switchOff([]);
     }
+  }
+
+  /** What the model predicts at a position of the last record. */
+  distribution({ position }) {
+    return this.again((ids) => {
+      this.run(this.scorer, ids.slice(0, position + 1), 0);
+      return distributionOf(this.tokenizer, normalized(this.scorer.result(position).subarray(0, this.header.vocab_size)));
+    });
+  }
+
+  /** The matrices of a head for the last record. */
+  head({ kind, layer, head }) {
+    return this.again((ids) => {
+      this.run(this.targetReader, ids, 0);
+      return stepsOf(this, attentionOf(this.header.read_target, kind, layer), head, ids.length, ids.length);
+    });
   }
 }
 

@@ -3,13 +3,13 @@
 import { beginWith } from "./attention.js";
 import { forgetRedraws } from "./base.js";
 import { el } from "./elements.js";
-import { begin } from "./live_controls.js";
-import { received } from "./sampling.js";
+import { STEPS_TITLE } from "./head_steps.js";
+import { answered, begin } from "./live_controls.js";
 import { inspection } from "./sections.js";
 
 const main = document.querySelector("main");
 const titleOf = (section) => section.querySelector("h2").textContent;
-const closed = new Set(); // titles of sections
+const closed = new Set([STEPS_TITLE]); // titles of sections
 const heights = new Map();
 
 addEventListener("message", ({ data, source }) => {
@@ -19,8 +19,8 @@ addEventListener("message", ({ data, source }) => {
     beginWith(data.begin.view);
     return;
   }
-  if (data.logProbs) {
-    received(data);
+  if (data.ask) {
+    answered(data);
     return;
   }
   const sections = () => [...main.querySelectorAll(":scope > details")];

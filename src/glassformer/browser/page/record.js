@@ -1,6 +1,6 @@
 // What happens inside of the model for one sentence, as a record of `glassformer inspect`. Counterpart: inspection/inspect.py.
 
-import { rowsOf, weightsOf } from "./alignment.js";
+import { rowsOf, scoresOf, weightsOf } from "./alignment.js";
 import { lengthPenalty, search } from "./search.js";
 
 const TOP = 8; // most probable tokens of each position
@@ -39,6 +39,28 @@ export function attentionMap(model, attention, nQueries, nKeys, side) {
   }));
   const [queries, keys] = { encoder: ["source", "source"], decoder: ["target", "target"], cross: ["target", "source"] }[kind];
   return { name: `${kind}.${layer}`, kind, layer, queries: side ?? queries, keys: side ?? keys, weights: packed(weights), norms };
+}
+
+/** The matrices of a head, for the tokens that a program has read: queries, keys, values, scores, weights and output. */
+export function stepsOf(model, attention, head, nQueries, nKeys) {
+  const { kind, n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, scale } = attention;
+  const shared = Math.floor(head / (nHeads / nKvHeads));
+  const [queries, keys, values] = [["queries", nQueries], ["keys", nKeys], ["values", nKeys]].map(([name, n]) => rowsOf(model, attention, name, n));
+  const of = (rows, h) => Object.assign(Float32Array.from(rows.flatMap((row) => [...row.subarray(h * dHead, (h + 1) * dHead)])), { shape: [rows.length, dHead] });
+  const [scores, weights, output] = [array([nQueries, nKeys]), array([nQueries, nKeys]), array([nQueries, dHead])];
+  queries.forEach((query, i) => {
+    scores.set(scoresOf(model, attention, head, query, keys, i), i * nKeys);
+    const row = weightsOf(model, attention, head, query, keys, i, kind === "decoder" ? i + 1 : nKeys);
+    weights.set(row, i * nKeys);
+    row.forEach((weight, j) => { for (let d = 0; d < dHead; d += 1) output[i * dHead + d] += weight * values[j][shared * dHead + d]; });
+  });
+  const found = { Q: of(queries, head), K: of(keys, shared), V: of(values, shared), scores, weights, output };
+  return { scale, hasBias: attention.bias >= 0, matrices: Object.fromEntries(Object.entries(found).map(([name, x]) => [name, packed(x)])) };
+}
+
+/** The attention of a kind in a layer. */
+export function attentionOf({ attentions }, kind, layer) {
+  return attentions.find((x) => x.kind === kind && x.layer === layer);
 }
 
 /** Attention from each position to each token through all layers, with residuals weighted 0.5. */
@@ -202,14 +224,31 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
   }
 }
 
-/** What the model of a record predicts at a position of it, after it: see `distributionOf`. */
-export function distribution(model, tokenizer, { off, source, expected }, position) {
+/** Execute something for the model of a record as it was then, with its heads switched off. */
+function again(model, { off, source, expected }, program, act) {
   model.switchOff(off);
   try {
-    model.start(source, expected.length);
-    model.read(model.scorer, inputsOf(model, expected).slice(0, position + 1));
-    return distributionOf(tokenizer, model.logProbs(position));
+    model.start(source, expected.length, program);
+    return act(inputsOf(model, expected));
   } finally {
     model.switchOff([]);
   }
+}
+
+/** What the model of a record predicts at a position of it: see `distributionOf`. */
+export function distribution(model, tokenizer, recorded, position) {
+  return again(model, recorded, model.encoder, (inputs) => {
+    model.read(model.scorer, inputs.slice(0, position + 1));
+    return distributionOf(tokenizer, model.logProbs(position));
+  });
+}
+
+/** The matrices of a head of the model of a record: see `stepsOf`. */
+export function headOf(model, recorded, { kind, layer, head }) {
+  return again(model, recorded, model.sourceReader, (inputs) => {
+    const { read_source: source, read_target: target } = model.header;
+    if (kind !== "encoder") model.read(model.targetReader, inputs);
+    const [nQueries, nKeys] = [kind === "encoder" ? recorded.source.length : inputs.length, kind === "decoder" ? inputs.length : recorded.source.length];
+    return stepsOf(model, attentionOf(kind === "encoder" ? source : target, kind, layer), head, nQueries, nKeys);
+  });
 }

@@ -4,7 +4,7 @@ import { align } from "./alignment.js";
 import { isUpper, recased } from "./casing.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
-import { distribution, record } from "./record.js";
+import { distribution, headOf, record } from "./record.js";
 import { search } from "./search.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip } from "./text.js";
@@ -161,6 +161,11 @@ export class Translator {
   /** What the model predicts at a position of the target of the last record. */
   distribution({ position }) {
     return distribution(this.model, this.tokenizer, this.recorded, position);
+  }
+
+  /** The matrices of a head for the last record. */
+  head(values) {
+    return headOf(this.model, this.recorded, values);
   }
 
   /** What a text is translated as: list mark, protected spans, the sentence without them, and what the model is given. */

@@ -38,6 +38,7 @@ const METHODS = {
   translate: ({ text, options }) => task.translate(text, options),
   record: ({ text, options, target }) => task.record(text, options, target),
   distribution: (values) => task.distribution(values),
+  head: (values) => task.head(values),
   continuations: ({ text, prefix, n, options }) => task.continuations(text, prefix, n, options),
   async complete({ text, options }, id) {
     for (const part of task.complete(text, options)) {

@@ -8,6 +8,13 @@ import { lines } from "./lines.js";
 const KINDS = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
 
 let last; // the choice in a record that was shown before
+let chosen = () => {};
+
+/** Call a function with the kind, the layer and the head that is shown, now and after each choice. */
+export function whenChosen(act) {
+  chosen = act;
+  if (last) act(last);
+}
 
 /** Begin with the head of a link. */
 export function beginWith(choice) {
@@ -15,6 +22,7 @@ export function beginWith(choice) {
 }
 
 export function attention(record) {
+  chosen = () => {};
   const maps = record.attention.map((a) => ({
     ...a,
     weights: unpack(a.weights),
@@ -40,6 +48,7 @@ export function attention(record) {
     if (typeof state.head === "number" && state.head >= state.map.weights.shape[0]) state.head = "mean";
     const restoreFocus = focusRestorer(document.activeElement);
     last = { kind: state.kind, layer: state.map.layer, head: state.head };
+    chosen(last);
     if (window !== parent) parent.postMessage({ view: last }, "*");
     draw();
     if (restoreFocus) restoreFocus();

@@ -14,6 +14,19 @@ function change(settings) {
   parent.postMessage({ wanted }, "*");
 }
 
+const receivers = new Map(); // of answers, by what was asked
+
+/** Ask the page around this one, which answers unless something else was asked in the meantime. */
+export function ask(name, values, receive) {
+  receivers.set(name, (data) => { if (JSON.stringify(data.values) === JSON.stringify(values)) receive(data.answer); });
+  parent.postMessage({ ask: name, values }, "*");
+}
+
+/** Take an answer. */
+export function answered(data) {
+  receivers.get(data.ask)?.(data);
+}
+
 const same = ([kind, layer, head], a, other) => kind === a.kind && layer === a.layer && head === other;
 
 /** Whether a head is switched off. */

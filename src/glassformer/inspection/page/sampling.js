@@ -1,18 +1,11 @@
 // What sampling could choose as the next token: the probabilities, with temperature, top-k and top-p.
 import { digits, visible } from "./base.js";
 import { el } from "./elements.js";
-import { slider } from "./live_controls.js";
+import { ask, slider } from "./live_controls.js";
 
 const N_ROWS = 12;
 const K_ALL = 51; // the slider's last value: all tokens
 const chosen = { temperature: 1, topK: K_ALL, topP: 1, position: null }; // kept from one record to the next
-
-let receive = () => {};
-
-/** Show a distribution that was asked for. */
-export function received(distribution) {
-  receive(distribution);
-}
 
 /** Probabilities of the tokens, the most probable first, as sampling uses them: with temperature, of the k most probable, and of the fewest with probability p together. */
 export function sampled(logProbs, { temperature, topK, topP }) {
@@ -44,24 +37,23 @@ export function sampling(record) {
           el("th", { scope: "row" }, visible(text)),
           [Math.exp(logProbs[i]), probs[i] ?? 0].map((p) => el("td", { class: "number share", style: { "--fraction": `${100 * p}%` } }, digits(p, 3))))))));
   };
-  const choose = (name, isAsked) => (value) => {
+  const choose = (name) => (value) => {
     chosen[name] = value;
-    if (isAsked) parent.postMessage({ position: value }, "*");
-    else draw();
-  };
-  const select = el("select", { "aria-label": "token before the next one", onchange: () => choose("position", true)(Number(select.value)) },
-    positions.map((i) => el("option", { value: String(i), selected: i === position }, `${i + 1}. ${visible(side.tokens[i])}`)));
-  receive = (found) => {
-    if (found.position !== Number(select.value)) return; // another one was chosen in the meantime
-    distribution = found;
     draw();
   };
+  const receive = (answer) => {
+    distribution = answer;
+    draw();
+  };
+  const askFor = (i) => ask("distribution", { position: i }, receive);
+  const select = el("select", { "aria-label": "token before the next one", onchange: () => askFor(chosen.position = Number(select.value)) },
+    positions.map((i) => el("option", { value: String(i), selected: i === position }, `${i + 1}. ${visible(side.tokens[i])}`)));
   const percent = (x) => `${Math.round(100 * x)}%`;
   const node = el("div", {}, el("div", { class: "sliders" },
     el("label", { class: "slider" }, el("span", {}, "after token"), select),
     slider("temperature", { value: chosen.temperature, min: 0.1, max: 2, step: 0.05, shown: (x) => x.toFixed(2) }, choose("temperature")),
     slider("top-k", { value: chosen.topK, min: 1, max: K_ALL, step: 1, shown: (x) => (x >= K_ALL ? "all" : String(x)) }, choose("topK")),
     slider("top-p", { value: chosen.topP, min: 0.05, max: 1, step: 0.05, shown: percent }, choose("topP"))), table);
-  parent.postMessage({ position }, "*");
+  askFor(position);
   return node;
 }

@@ -3,6 +3,7 @@ import { section } from "./base.js";
 import { el } from "./elements.js";
 import { attention } from "./attention.js";
 import { beam } from "./beam.js";
+import { headSteps } from "./head_steps.js";
 import { searchSliders, unchanged } from "./live_controls.js";
 import { alignment, lens, predictions, saliency, tokens, vectors } from "./parts.js";
 import { sampling } from "./sampling.js";
@@ -41,6 +42,7 @@ function sectionsOf(record) {
     record.attention.length && section("Attention",
       "Attention weights; each row sums to 1. Layers and heads are counted from 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
       + "click to pin.", attention(record)),
+    record.live && record.attention.length && headSteps(record),
     record.alignment && section("Alignment",
       "Mean of all cross-attention heads: the source tokens that each target token attends to.", alignment(record)),
     record.beam.length && section("Search",

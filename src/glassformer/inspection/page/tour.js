@@ -10,6 +10,7 @@ const STEPS = {
   "Token attribution": () => "Which words the predicted class comes from. Look for words that you would have named yourself, and for those that you would not.",
   Attention: ({ live }) => "Each small map is a head: strong cells show from which tokens (columns) a token (row) takes information. Select some. Look for a diagonal, "
     + `a column that all rows attend to, and pairs of words that belong together.${live?.canSwitch ? " Then switch a head off: does the output change? And without all heads of the layer?" : ""}`,
+  "One head, step by step": () => "The same head in numbers. Point at a number of the weights, and see from which scores it comes; then at a score, and see its query and its key. Attention is nothing but these products.",
   Alignment: () => "The mean of the heads that look from the target to the source. Look for words in another order, and for one word that has become two.",
   Search: ({ live }) => `Several beginnings of the translation compete, and after each step the most probable ones are kept. Look for a step where the later winner was not the first.${
     live ? " With a beam of 1, there is no competition: is the translation another one?" : ""}`,
