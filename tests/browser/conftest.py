@@ -17,7 +17,7 @@ async (only) => {
     const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   };
-  const { deflated: isDeflated } = JSON.parse(document.getElementById("model-sum").textContent);
+  const { deflated: isDeflated, size, sum } = JSON.parse(document.getElementById("model-sum").textContent);
   const nodes = [...document.querySelectorAll("script[data-build]")];
   const builds = {};
   for (const node of nodes) builds[node.dataset.build] = await bytes(node);
@@ -34,7 +34,7 @@ async (only) => {
     worker.postMessage({ id: calls.size, method, values });
   });
   const model = await bytes(document.getElementById("model"), isDeflated);
-  return window.call("load", { builds, model, wanted: only });
+  return window.call("load", { builds, model, size, sum, wanted: only });
 }
 """
 

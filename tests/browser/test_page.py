@@ -1,11 +1,14 @@
 """The page itself: it translates while one types, without a server, and says what is wrong."""
 
+import functools
+import http.server
 import json
+import threading
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from glassformer.browser.page import page
+from glassformer.browser.page import page, site
 from tests.serve.test_page import until
 
 pytestmark = pytest.mark.slow
@@ -244,3 +247,53 @@ def test_hostile_text_is_shown_as_text(tabs, file):
     hostile = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea>"
     typed(tab, hostile)
     assert tab.locator(".translator img, .translator script").count() == 0
+
+
+@pytest.fixture(scope="module")
+def web_site(small_translator, tmp_path_factory):
+    """A folder of `--split` on a server, and its address."""
+    folder = tmp_path_factory.mktemp("site")
+    for name, content in site(small_translator, "model").items():
+        (folder / name).write_bytes(content)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_a_page_of_a_web_site_loads_its_model(small_translator, tabs, web_site):
+    folder, address = web_site
+    assert (folder / "index.html").stat().st_size < (folder / "model.bin").stat().st_size + 1_000_000
+    tab = tabs(address, (*OWN, address))
+    tab.wait_for_selector(".translator")
+    typed(tab, "The black cat.")
+    assert tab.locator(".output").text_content() == translated(small_translator, "The black cat.")
+
+
+@pytest.mark.parametrize("change", ["changed", "short", "long", "none"])
+def test_a_model_file_that_is_not_that_of_its_page_is_said(tabs, web_site, change):
+    folder, address = web_site
+    content = (folder / "model.bin").read_bytes()
+    middle = len(content) // 2
+    others = {
+        "changed": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "short": content[:-1],
+        "long": content + b"x",
+    }
+    if change == "none":
+        (folder / "model.bin").unlink()
+    else:
+        (folder / "model.bin").write_bytes(others[change])
+    try:
+        tab = tabs(address, (*OWN, address), expected="404" if change == "none" else None)
+        message = "beside its file model.bin" if change == "none" else "The file is damaged"
+        tab.get_by_text(message).wait_for()
+    finally:
+        (folder / "model.bin").write_bytes(content)
+
+
+def test_a_page_of_a_web_site_on_a_disk_says_what_it_needs(tabs, web_site):
+    folder, _ = web_site
+    tab = tabs((folder / "index.html").as_uri(), OWN, expected="model.bin")
+    tab.get_by_text("beside its file model.bin").wait_for()

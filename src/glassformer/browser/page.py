@@ -19,6 +19,9 @@ from glassformer.tasks.base import AnyTask
 MAX_DEFLATED = 16_000_000
 """Size of the largest model that is compressed: it saves a tenth of a small one, and of a large one takes seconds."""
 
+MODEL = "model.bin"
+"""The file that a page for a web site loads its model from."""
+
 LIBRARIES = ("d3",)
 PACKAGES = ("glassformer.browser", "glassformer.serve", OF_INSPECTION)
 
@@ -57,7 +60,7 @@ def encoded(content: bytes) -> str:
 
 
 def page(task: AnyTask, name: str) -> str:
-    """The page of a model.
+    """The page of a model, which contains it.
 
     Args:
         name: name of the model.
@@ -68,6 +71,21 @@ def page(task: AnyTask, name: str) -> str:
     """
     model = model_file(task, name)
     is_deflated = len(model) <= MAX_DEFLATED
+    return page_of(name, model, encoded(zlib.compress(model, 9) if is_deflated else model), is_deflated=is_deflated)
+
+
+def site(task: AnyTask, name: str) -> dict[str, bytes]:
+    """The page of a model for a web site, and the file that it loads. Arguments and errors: as of `page`."""
+    model = model_file(task, name)
+    return {"index.html": page_of(name, model, is_deflated=False).encode(), MODEL: model}
+
+
+def page_of(name: str, model: bytes, content: str = "", *, is_deflated: bool) -> str:
+    """The page of the file of a model.
+
+    Args:
+        content: the file as the page contains it; empty: the page loads MODEL from its server.
+    """
     script, style, worker = bundle("main", PACKAGES), source("serve.css", PACKAGES), bundle("worker", PACKAGES)
     inner_scripts, inner_style = [*libraries(), bundle("live", PACKAGES)], source("style.css")
     policy = "; ".join(
@@ -77,6 +95,7 @@ def page(task: AnyTask, name: str) -> str:
             "worker-src blob:",
             f"style-src {hash_of(style)} {hash_of(inner_style)}",
             "img-src data:",
+            *([] if content else ["connect-src 'self'"]),
             "base-uri 'none'",
             "form-action 'none'",
         ]
@@ -92,7 +111,9 @@ def page(task: AnyTask, name: str) -> str:
             for name, content in web_kernels().items()
         ),
         "inspection": encoded(zlib.compress(inspection_page(inner_scripts, inner_style).encode(), 9)),
-        "sum": json.dumps({"size": len(model), "sum": zlib.adler32(model), "deflated": is_deflated}),
-        "model": encoded(zlib.compress(model, 9) if is_deflated else model),
+        "sum": json.dumps(
+            {"size": len(model), "sum": zlib.adler32(model), "deflated": is_deflated, "url": "" if content else MODEL}
+        ),
+        "model": content,
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], source("browser.html", PACKAGES))

@@ -14,6 +14,7 @@ def export(
     out: Path,
     to: Literal["huggingface", "int8", "ctranslate2", "onnx", "html"] = "huggingface",
     src: Path | None = None,
+    split: bool = False,
 ) -> None:
     """Convert a model folder: for Hugging Face's AutoModel and AutoTokenizer, CTranslate2 or ONNX Runtime, to 8-bit
     weights, or to a page that contains it.
@@ -31,7 +32,11 @@ def export(
             loaded faster and needs less memory. html: one file that does what the model
             does in the browser, also offline.
         src: File with lines of text for the comparison. Default: the dev set of the run, else random tokens.
+        split: With --to html, a folder for a web site: the page, and the model in a file of its own, which is loaded
+            while it arrives.
     """
+    if split and to != "html":
+        raise ConfigError(f"--split: the folder for {to} is as that program reads it.\n  Use it with --to html.")
     if src is not None and to not in ("ctranslate2", "onnx"):
         raise ConfigError(f"--src: a folder for {to} is not compared.\n  Use it with --to ctranslate2 or onnx.")
     if to == "huggingface":
@@ -41,7 +46,7 @@ def export(
     elif to == "int8":
         export_int8(model, out)
     elif to == "html":
-        export_page(model, out)
+        export_site(model, out) if split else export_page(model, out)
     else:
         from glassformer.interop.export import export_verified
 
@@ -58,6 +63,21 @@ def export_page(model: Path, out: Path) -> None:
     if out.exists():
         raise ConfigError(f"{out} exists.\n  Name another file, or delete it.")
     write_page(out, page(load(model, device="cpu"), out.stem))
+
+
+def export_site(model: Path, out: Path) -> None:
+    """Write a folder for a web site: a page, and the model that it loads."""
+    from glassformer import checkpoint
+    from glassformer.browser.page import site
+    from glassformer.tasks.registry import load
+
+    checkpoint.check_empty(out)
+    files = site(load(model, device="cpu"), out.name)
+    with checkpoint.replace_folder(out) as folder:
+        for name, content in files.items():
+            checkpoint.write_synced(folder / name, content)
+    sizes = ", ".join(f"{name} ({len(content) / 1e6:.1f} MB)" for name, content in files.items())
+    print(f"{out}: {sizes}. Put both on a web server, in one folder.")
 
 
 def export_int8(model: Path, out: Path) -> None:

@@ -6,7 +6,7 @@ export const IS_LOCAL = true; // nothing is sent to a server
 
 const MAX_CHARACTERS = 20000; // of the text that is translated while one types
 const FORMATS = [".txt"];
-const KNOWN = ["memory", "noWebAssembly"]; // errors of the worker that have a text
+const KNOWN = ["memory", "noWebAssembly", "damaged", "noServer"]; // errors of the worker that have a text
 const UNKNOWN = ["source", "target"]; // languages
 const PROTECT = "markers"; // of Weblate and OmegaT, as the server does
 
@@ -23,17 +23,6 @@ function bytesOf(base64) {
 async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-/** The sum of zlib.adler32. */
-function checksum(bytes) {
-  let [a, b] = [1, 0];
-  for (let i = 0; i < bytes.length;) {
-    for (const end = Math.min(bytes.length, i + 3800); i < end; i += 1) b += a += bytes[i];
-    a %= 65521;
-    b %= 65521;
-  }
-  return b * 65536 + a;
 }
 
 /** A worker that answers calls, in their order. */
@@ -81,21 +70,29 @@ class Engine {
 
 async function loaded() {
   if (typeof WebAssembly !== "object" || typeof DecompressionStream !== "function") throw new Error(t("noWebAssembly"));
-  let model, builds, size, sum;
+  let model, builds, size, sum, url;
   try {
     let deflated;
-    ({ size, sum, deflated } = JSON.parse(content("model-sum")));
-    model = bytesOf(content("model").trim());
+    ({ size, sum, deflated, url } = JSON.parse(content("model-sum")));
+    if (!url) model = bytesOf(content("model").trim());
     if (deflated) model = await inflated(model);
     const nodes = [...document.querySelectorAll("script[data-build]")];
     builds = Object.fromEntries(await Promise.all(nodes.map(async (node) => [node.dataset.build, await inflated(bytesOf(node.textContent.trim()))])));
   } catch {
     throw new Error(t("damaged"));
   }
-  if (model.length !== size || checksum(model) !== sum) throw new Error(t("damaged"));
+  if (url) url = new URL(url, location.href).href;
   const engine = new Engine();
-  const description = await engine.call("load", { builds, model }, { transfer: [model.buffer] });
+  const receive = (fraction) => { for (const show of waiting) show(fraction); };
+  const description = await engine.call("load", { builds, model, url, size, sum }, { transfer: model ? [model.buffer] : [], receive });
   return { engine, ...description };
+}
+
+const waiting = new Set(); // functions that show which part of the model has come
+
+/** Call a function with the fraction of the model that has come from a server. */
+export function whileLoading(show) {
+  waiting.add(show);
 }
 
 let loading;

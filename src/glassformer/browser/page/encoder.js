@@ -3,8 +3,7 @@
 import { Program, fill, headsOff, padded, range } from "./kernels.js";
 
 export class Encoder {
-  constructor(kernels, header, tables) {
-    const base = kernels.copy(tables);
+  constructor(kernels, header, base) {
     Object.assign(this, { kernels, header, base, program: new Program(kernels, header.encode, base) });
     this.sourceReader = new Program(kernels, header.read_source, base); // keeps queries, keys and values
     this.caches = header.encode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));

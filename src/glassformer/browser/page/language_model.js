@@ -10,8 +10,7 @@ import { split } from "./text.js";
 const MAX_INSPECTED = 200; // tokens
 
 export class LanguageModel {
-  constructor(kernels, header, tables, tokenizer) {
-    const base = kernels.copy(tables);
+  constructor(kernels, header, base, tokenizer) {
     const program = (name) => new Program(kernels, header[name], base);
     Object.assign(this, { kernels, base, header, tokenizer, prefill: program("prefill"), decoder: program("decode"), scorer: program("score"), lens: program("lens") });
     this.targetReader = program("read_target"); // keeps queries, keys and values

@@ -11,15 +11,9 @@ export function normalized(logits) {
   return Float64Array.from(logits, (x) => x - top - logSum);
 }
 
-/** Header and tables of a model file. */
-export function parsed(bytes) {
-  const n = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-  return [JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + n))), bytes.subarray(8 + n)];
-}
-
 export class Model {
-  constructor(kernels, header, tables) {
-    Object.assign(this, { kernels, header, base: kernels.copy(tables) });
+  constructor(kernels, header, base) {
+    Object.assign(this, { kernels, header, base });
     this.encoder = new Program(kernels, header.encode, this.base);
     this.decoder = new Program(kernels, header.decode, this.base);
     this.sourceReader = new Program(kernels, header.read_source, this.base); // keep queries, keys and values

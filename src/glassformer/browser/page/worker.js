@@ -7,7 +7,8 @@ import { Kernels, OutOfMemory, exactBuilds } from "./kernels.js";
 import { Labels } from "./labels.js";
 import { LanguageModel, Summarizer } from "./language_model.js";
 import { MaskedLM } from "./masks.js";
-import { Model, parsed } from "./model.js";
+import { Model } from "./model.js";
+import { fetched, received } from "./model_file.js";
 import { Tagger } from "./tags.js";
 import { tokenizerOf } from "./tokenizer.js";
 import { Translator } from "./translation.js";
@@ -23,15 +24,16 @@ const cancelled = new Set();
 const receiveMessages = () => new Promise((resolve) => setTimeout(resolve)); // messages that wait are received
 
 const METHODS = {
-  /** `wanted`: the build to use. Default: the fastest that is exact. */
-  load({ builds, model, wanted }) {
+  /** `model`: its bytes, or nothing: they are at `url`. `wanted`: the build to use. Default: the fastest that is exact. */
+  async load({ builds, model, url, size, sum, wanted }, id) {
     const build = wanted ?? exactBuilds()[0];
-    const [header, tables] = parsed(model);
     const kernels = new Kernels(builds[build]);
+    const { header, base } = await (model ? received(kernels, [model], size, sum) : fetched(kernels, url, size, sum, (n) => postMessage({ id, part: n / size })))
+      .catch((error) => { throw error instanceof OutOfMemory ? error : new Error(model ? "damaged" : error instanceof TypeError ? "noServer" : "damaged"); });
     const tokenizer = tokenizerOf(header.tokenizer);
-    if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, tables), tokenizer);
-    else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, tables, tokenizer);
-    else task = new Translator(new Model(kernels, header, tables), tokenizer);
+    if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, base), tokenizer);
+    else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, base, tokenizer);
+    else task = new Translator(new Model(kernels, header, base), tokenizer);
     const { name, task: taskName, pipeline, languages = [], labels = [], inputs = [], confidence } = header;
     return { build, name, task: taskName, pipeline, languages, labels, inputs, hasConfidence: Boolean(confidence) };
   },

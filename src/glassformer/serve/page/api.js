@@ -5,6 +5,9 @@ import { t } from "./strings.js";
 
 export const IS_LOCAL = false; // texts are sent to a server
 
+/** Models of a server are loaded there. */
+export function whileLoading() {}
+
 const OFFLINE_S = 2; // until a server that does not answer is asked again
 const MAX_WAIT_S = 60; // each wait is twice as long as the one before, up to this
 const BUTTON_S = 8; // wait from which on there is a button for another try

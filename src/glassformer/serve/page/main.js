@@ -1,6 +1,6 @@
 // The page: a tab for translation, and one for each other model.
 
-import { IS_LOCAL, get, retrying } from "./api.js";
+import { IS_LOCAL, get, retrying, whileLoading } from "./api.js";
 import { el } from "./elements.js";
 import { form, taskName } from "./forms.js";
 import { kept } from "./session.js";
@@ -42,7 +42,10 @@ async function start() {
   const waiting = el("p", { role: "alert", class: "notice" });
   main.append(waiting);
   const say = (...message) => showStatus(waiting, ...message);
-  if (IS_LOCAL) say(t("loading"));
+  if (IS_LOCAL) {
+    say(t("loading"));
+    whileLoading((fraction) => say(t("loaded", Math.floor(100 * fraction))));
+  }
   let languages, models, settings;
   try {
     [languages, models, settings] = await Promise.all(["/languages", "/models", "/frontend/settings"].map((path) => retrying(() => get(path), say)));
