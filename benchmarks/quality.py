@@ -50,6 +50,8 @@ RECIPES = {
     "preset": "--preset tiny --steps 10000",
     # About 15 M targets, 35 epochs of Multi30k.
     "hour": "--preset tiny --steps 16000",
+    # As many pairs, each computed twice.
+    **{f"r-drop-{alpha}": f"--preset tiny --r-drop {alpha} --steps 15000" for alpha in (2, 5)},
     "published": PUBLISHED,
     # A student of an ensemble, from its translations and the references: about 11 M targets.
     "distilled": "--preset tiny --vocab-size 8000 --steps 12000",
