@@ -237,7 +237,7 @@ class TrainConfig(Config):
     r_drop: float | None = Field(
         default=None,
         ge=0,
-        description="Text to text: coefficient of R-Drop: each batch is computed twice, with dropout of its own, and the"
+        description="Text to text: coefficient of R-Drop: each batch is computed twice, with other dropout, and the"
         " divergence of both predictions is added to the loss. Default: 0.",
     )
     average_checkpoints: int = Field(

@@ -39,7 +39,8 @@ GROUPS = {
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
     " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight augment"
-    " bpe_dropout r_drop average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
+    " bpe_dropout r_drop average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic"
+    " seed",
     RUN: "out save_every validate_every device devices shard timeout_s threads profile tensorboard",
 }
 """Group -> the options of `train` in it."""

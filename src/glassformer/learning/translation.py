@@ -53,6 +53,7 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
 
     def configure(self, config: TrainConfig) -> None:
         self.r_drop = config.r_drop or 0.0
+        self.n_passes = 2 if self.r_drop else 1
         if config.bpe_dropout:
             self.bpe_dropout = BpeDropout(self.tokenizer, config.bpe_dropout, config.seed)
 

@@ -177,9 +177,10 @@ def softmax_(logits: Tensor) -> Tensor:
 
 
 def softmax_of_pairs_(logits: Tensor, weight: float) -> tuple[Tensor, Tensor]:
-    """Replace the rows of a matrix by `ops.softmax.pair_statistics`' gradients. Returns the log-sum-exp of each row
-    and the divergence of each pair of rows in fp32."""
-    assert logits.is_contiguous() and len(logits) % 2 == 0
+    """Replace the rows of a matrix by the gradients of `ops.softmax.pair_statistics`. Returns the log-sum-exp of each
+    row and the divergence of each pair of rows in fp32."""
+    assert logits.is_contiguous()
+    assert len(logits) % 2 == 0
     log_sum_exp = logits.new_empty(len(logits), dtype=torch.float32)
     divergence = logits.new_empty(len(logits) // 2, dtype=torch.float32)
     pointers = (tensor.data_ptr() for tensor in (logits, log_sum_exp, divergence))

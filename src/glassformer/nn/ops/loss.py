@@ -17,6 +17,9 @@ CHUNK_BYTES = {"cpu": 1 << 25, "cuda": 1 << 31}
 """Size of the logits that are in memory at a time, by device: on a CPU about that of the last-level cache; on a GPU
 more, because many small products leave it idle."""
 
+PAIR_COPIES = 16
+"""On a GPU, the divergence of pairs needs matrices that together are so many times as large as the logits."""
+
 COLUMN_MULTIPLE = 16
 """On a GPU, logits are computed for a multiple of this number of tokens: other products are several times slower."""
 
@@ -143,10 +146,13 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         chunk_bytes = CHUNK_BYTES.get(hidden.device.type, CHUNK_BYTES["cpu"])
+        if divergence and hidden.is_cuda:
+            chunk_bytes //= PAIR_COPIES
         max_rows = max(1, chunk_bytes // (vocab_size * h.element_size()))
         n_chunks = max(1, -(-len(h) // max_rows))
         n_rows = max(1, -(-len(h) // n_chunks))  # chunks of equal size
-        n_rows += n_rows % 2  # without half a pair
+        if divergence:
+            n_rows += n_rows % 2  # whole pairs
         products = products_type(h, w, n_rows)
         for start in range(0, len(h), n_rows):
             rows = slice(start, start + n_rows)
