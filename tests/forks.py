@@ -109,11 +109,17 @@ def attend(connection: socket.socket) -> list[str]:
     os._exit(0)
 
 
-def run(module: str, *arguments: str) -> None:
-    """Run a module as a new interpreter would, and end without freeing memory, which would take a second."""
-    sys.argv, code = [module, *arguments], 0
+def run(arguments: list[str]) -> None:
+    """Run a module (`-m NAME`) or a script as a new interpreter would, and end without freeing memory, which would take
+    a second."""
+    is_module = "-m" in arguments
+    first = arguments.index("-m") + 1 if is_module else next(i for i, x in enumerate(arguments) if x.endswith(".py"))
+    sys.argv, code = arguments[first:], 0
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if is_module:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         code = end.code or 0
     except BaseException:
@@ -132,5 +138,4 @@ if __name__ == "__main__":
     assert len(os.listdir("/proc/self/task")) == 1  # a fork has no other threads
     sys.executable = sys.argv[1]  # also for the processes that a command starts
     gc.freeze()  # a collection would copy the memory that a fork shares
-    arguments = serve(sys.argv[2])
-    run(*arguments[arguments.index("-m") + 1 :])
+    run(serve(sys.argv[2]))
