@@ -122,7 +122,7 @@ export class LanguageModel {
       this.recorded = { off, ids };
       return {
         format: 1, task: header.task, family: header.family, sizes: header.sizes,
-        notes: [isCut && `The text is longer than what is shown: ${prompt.length} tokens of it.`, ...notes].filter(Boolean),
+        notes: [isCut && `The text is longer: its ${first ? "first" : "last"} ${first || prompt.length} tokens are shown.`, ...notes].filter(Boolean),
         sides: { text: { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: ids.map((_, i) => offsets[i] ?? null) } },
         vectors: {}, attention, rollout: { decoder: rollout(attention) }, stream, lens, predictions: ids.map((_, i) => predicted(this.scorer.result(i), i)),
         predicts: "next", first_predicted: first, answer: "", beam: [], best_path: [], alignment: null, agreement: null, saliency: {},
