@@ -4,6 +4,8 @@ import functools
 import http.server
 import json
 import threading
+from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -152,6 +154,26 @@ def test_the_tour_goes_on_with_the_next_text(tabs, file):
     assert titles == inside.locator("h2").all_text_contents()
     assert scrolled > 1000
     assert inside.locator(".tour").count() == 0
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+def test_the_page_and_its_inside_are_accessible(tabs, file, scheme, width):
+    axe = Path(find_spec("axe_core_python").origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    inside = json.dumps({"off": [["cross", 1, 0]]})
+    tab = tabs(
+        f"{file.as_uri()}#{urlencode({'q': 'The black cat.', 'inside': inside})}", OWN, scheme=scheme, width=width
+    )
+    frame = tab.frame_locator("iframe")
+    frame.locator("summary", has_text="One head, step by step").evaluate(CLICK)
+    frame.locator("h3", has_text="Softmax").wait_for()
+    frame.get_by_role("button", name="Tour: what to look for").evaluate(CLICK)
+    for part in tab.frames:
+        part.evaluate(axe)
+        found = part.evaluate(
+            "axe.run(document, { iframes: false }).then("
+            "r => r.violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3)}`))"
+        )
+        assert found == []
 
 
 def test_what_sampling_could_choose(small_translator, tabs, file):

@@ -151,7 +151,7 @@ def test_a_cell_of_the_attention_map_shows_its_lines_and_a_token_its_cells(opene
 
 
 LIT = """() => Object.fromEntries([...document.querySelectorAll(".matrix")].map((matrix) => [
-  matrix.querySelector("h4, figcaption").textContent.split(" ")[0],
+  matrix.querySelector(".label, figcaption").textContent.split(" ")[0],
   [...matrix.querySelectorAll("tr")].flatMap((row, i) =>
     [...row.querySelectorAll("td")].flatMap((cell, j) => cell.classList.contains("on") ? [[i, j]] : [])),
 ]).filter(([, cells]) => cells.length))"""
@@ -162,7 +162,7 @@ def test_a_number_of_the_worked_example_highlights_what_it_is_computed_from(open
     page = opened(worked_page(worked_example()))
 
     def cell(name, row, column):
-        table = page.locator(".matrix").filter(has=page.locator("h4", has_text=f"{name} [")).locator("table")
+        table = page.locator(".matrix").filter(has=page.locator(".label", has_text=f"{name} [")).locator("table")
         return table.locator("tr:has(td)").nth(row).locator("td").nth(column)
 
     row_of_x, column_of_w = [[1, j] for j in range(4)], [[i, 2] for i in range(4)]

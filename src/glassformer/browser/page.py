@@ -50,7 +50,8 @@ def libraries() -> list[str]:
 def inspection_page(scripts: Sequence[str], style: str) -> str:
     """The page in a frame that shows what happens in the model. The policy of the outer page holds for it."""
     licences = "".join(f"<!--\n{name}\n{source(f'vendor/{name}.LICENSE')}-->\n" for name in LIBRARIES)
-    head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><style>{style}</style></head>'
+    title = "<title>Inside of the model</title>"
+    head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">{title}<style>{style}</style></head>'
     return f"{head}<body><main></main>{licences}{''.join(f'<script>{text}</script>' for text in scripts)}</body></html>"
 
 

@@ -45,15 +45,15 @@ function map(metric) {
     });
     return node;
   };
-  return el("div", { class: "matrix" }, el("h4", {}, title),
-    el("div", { class: "scroll" }, el("table", { "aria-label": title },
+  return el("div", { class: "matrix" }, el("div", { class: "label" }, title),
+    el("div", { class: "scroll", tabindex: 0 }, el("table", { "aria-label": title },
       el("thead", {}, el("tr", {}, el("th", {}), columns.map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, el("th", { scope: "row" }, row), columns.map((column) => cell(row, column))))))));
 }
 
 function table() {
   const headings = ["component", ...metrics.flatMap((metric) => [record.names[metric], "change"]), "module path"];
-  return el("div", { class: "scroll" }, el("table", {},
+  return el("div", { class: "scroll", tabindex: 0 }, el("table", {},
     el("thead", {}, el("tr", {}, headings.map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, record.losses.map(({ name, head, metrics: values, change }) => el("tr", {},
       el("th", { scope: "row" }, moduleTitle(name) + (head === null ? "" : `, head ${head + 1}`)),

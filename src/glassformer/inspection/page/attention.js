@@ -142,7 +142,7 @@ function norms({ map, head }, rows, columns) {
       const values = typeof head === "number" ? part(all, head) : mean(all);
       const largest = values.reduce((a, b) => Math.max(a, b), 1e-9);
       return el(
-        "div", {}, el("h4", {}, `norm of ${name}`),
+        "div", {}, el("div", { class: "label" }, `norm of ${name}`),
         el(
           "ol", { class: "bars" },
           [...sides[name]].map((token, i) =>

@@ -49,7 +49,7 @@ export function beam(record) {
     }
   });
   return el("div", {}, completed(nodes),
-    el("div", { class: "scroll" }, el("div", { class: "tree", style: { width: `${width}px`, height: `${height}px` } },
+    el("div", { class: "scroll", tabindex: 0 }, el("div", { class: "tree", style: { width: `${width}px`, height: `${height}px` } },
       canvas, chips)));
 }
 
@@ -65,7 +65,7 @@ function completed(nodes) {
     : `. Without the length penalty, “${visible(mostProbable.fullText)}” would be the best: the penalty favors longer texts.`);
   return el("div", {},
     el("p", {}, words.join("")),
-    el("div", { class: "scroll" }, el("table", {},
+    el("div", { class: "scroll", tabindex: 0 }, el("table", {},
       el("thead", {}, el("tr", {}, ["text", "tokens", "sum", "penalty", "score"].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", {}, ended.map((node) => el("tr", { class: node === first ? "on" : "" },
         el("td", { class: "text" }, visible(node.fullText)), el("td", { class: "number" }, String(node.step + 1)),

@@ -103,7 +103,7 @@ export function heatmap({ rows, columns, values, color, describe, hover, mark, l
     "div", { class: "heat", style: { "--cell": `${size}px` } },
     readout,
     el(
-      "div", { class: "scroll" },
+      "div", { class: "scroll", tabindex: 0 },
       el("div", { class: "heat-grid" }, el("div", { class: "corner" }), el("div", { class: "columns", style: { height: `${Math.min(6.5, 1 + 0.4 * maxLength)}rem` } }, columnLabels),
         el("div", { class: "rows" }, rowLabels), cells),
     ),

@@ -88,12 +88,12 @@ export function lines({ rows, columns, values, rowTitle, columnTitle, hover }) {
   }
   redrawOnThemeChange(draw);
   const node = el(
-    "div", { class: "scroll" },
+    "div", { class: "scroll", tabindex: 0 },
     el(
       "div", { class: "lines" },
-      el("div", { class: "column left" }, el("h4", {}, rowTitle), left),
-      el("div", {}, el("h4", {}, "\u00a0"), canvas),
-      el("div", { class: "column" }, el("h4", {}, columnTitle), right),
+      el("div", { class: "column left" }, el("div", { class: "label" }, rowTitle), left),
+      el("div", {}, el("div", { class: "label" }, "\u00a0"), canvas),
+      el("div", { class: "column" }, el("div", { class: "label" }, columnTitle), right),
     ),
   );
   return { node, show: (row, column) => show({ row, column }) };

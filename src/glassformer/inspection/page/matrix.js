@@ -81,8 +81,8 @@ export function matrix(record) {
     columnHeads.forEach((head, j) => head.classList.toggle("on", j === column));
   }
   lights.set(name, { light, isColumn });
-  return el("div", { class: "matrix" }, el("h4", {}, title),
-    el("div", { class: "scroll" }, el("table", { "aria-label": title, onkeydown: key }, el("tbody", {},
+  return el("div", { class: "matrix" }, el("div", { class: "label" }, title),
+    el("div", { class: "scroll", tabindex: 0 }, el("table", { "aria-label": title, onkeydown: key }, el("tbody", {},
       columns.length ? el("tr", {}, el("th", {}), columnHeads) : null,
       cells.map((line, i) => el("tr", {}, rowHeads[i] ?? null, line))))));
 }

@@ -49,7 +49,7 @@ export function predictions(record) {
     scored.length
       ? el("p", {}, `Mean loss ${digits(loss, 4)} nats per token, perplexity ${digits(Math.exp(loss), 2)}.`)
       : null,
-    el("div", { class: "scroll" },
+    el("div", { class: "scroll", tabindex: 0 },
       el("table", { class: "predictions" },
         el("thead", {}, el("tr", {}, headings.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, body))),
   );
@@ -71,7 +71,7 @@ export function lens(record) {
   const single = ["label", "number"].includes(record.predicts);
   const positions = record.predictions.map(([position]) => position).filter((i) => i >= record.first_predicted);
   return el(
-    "div", { class: "scroll" },
+    "div", { class: "scroll", tabindex: 0 },
     el(
       "table", { class: "lens" },
       el("thead", {}, el("tr", {}, el("th", {}, ""),

@@ -30,7 +30,7 @@ function amount(x, unit, base = 1000) {
 function table(headings, rows) {
   const isNumber = (x) => typeof x === "string" && /^\d/.test(x);
   const cell = (x) => el("td", isNumber(x) ? { class: "number" } : {}, x);
-  return el("div", { class: "scroll" }, el("table", {},
+  return el("div", { class: "scroll", tabindex: 0 }, el("table", {},
     headings.length ? el("thead", {}, el("tr", {}, headings.map((text) => el("th", { scope: "col" }, text)))) : null,
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))))));
 }

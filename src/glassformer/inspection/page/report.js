@@ -36,7 +36,7 @@ function lengths(name, field) {
 }
 
 function table(headings, rows) {
-  return el("div", { class: "scroll" }, el("table", {},
+  return el("div", { class: "scroll", tabindex: 0 }, el("table", {},
     el("thead", {}, el("tr", {}, headings.map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, String(cell))))))));
 }
@@ -84,6 +84,6 @@ document.querySelector("main").append(...[
   record.confusion && section("Confusion matrix", "Rows: expected classes. Columns: predicted classes. Color: fraction of the row.", confusion(record.confusion)),
   record.errors && section("Types of errors", "Detected automatically from source, reference and output.",
     table(["", "fraction"], record.errors.map(([name, fraction]) => [name, `${(100 * fraction).toFixed(1)}%`]))),
-  section("Reproduction", "Command, environment and options of this run.", el("pre", { class: "scroll" }, record.command), el("h3", {}, "Machine and versions"), facts(record.machine),
+  section("Reproduction", "Command, environment and options of this run.", el("pre", { class: "scroll", tabindex: 0 }, record.command), el("h3", {}, "Machine and versions"), facts(record.machine),
     el("h3", {}, "Options"), facts(record.options)),
 ].filter(Boolean));

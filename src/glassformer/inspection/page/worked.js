@@ -48,7 +48,7 @@ function saturation(rows) {
       color: { legend: true, domain: kinds, range: [accent("--other"), accent(), accent("--soft")] },
       marks: [Plot.line(points, { x: "d_k", y: "value", stroke: "kind", strokeWidth: 2 }),
         Plot.dot(points, { x: "d_k", y: "value", fill: "kind", tip: true })] })),
-    el("div", { class: "scroll" }, el("table", {},
+    el("div", { class: "scroll", tabindex: 0 }, el("table", {},
       el("thead", {}, el("tr", {}, ["d_k", "standard deviation of q·k", ...kinds.map((kind) => `largest weight, ${kind}`),
         "derivative, unscaled", "derivative, scaled"].map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, [row.d_k, row.deviation, ...row.largest, ...row.gradient].map((x, i) =>
