@@ -144,7 +144,7 @@ function norms({ map, head }, rows, columns) {
       return el(
         "div", {}, el("div", { class: "label" }, `norm of ${name}`),
         el(
-          "ol", { class: "bars" },
+          "ol", { class: "bars", tabindex: 0 },
           [...sides[name]].map((token, i) =>
             el(
               "li", { style: { "--fraction": `${(100 * values[i]) / largest}%` } },
