@@ -71,14 +71,13 @@ export class Kernels {
   halves(at, n) { return new Uint16Array(this.memory.buffer, at, n); }
 
   /** A stream of bytes in this memory, as they arrive: n in all. Returns their address. */
-  async receive(stream, n, receive) {
+  async receive(stream, n) {
     const at = this.allocate(n);
     let end = 0;
     for await (const part of stream) {
       if (end + part.length > n) throw new RangeError("more bytes than there should be");
       this.bytes(at + end, part.length).set(part);
       end += part.length;
-      receive?.(part);
     }
     if (end < n) throw new RangeError("fewer bytes than there should be");
     return at;

@@ -41,8 +41,10 @@ export class Tagger extends EncoderTask {
     return { lists: [words.slice(start, end).flat(), []], limit: others.length ? words.slice(start, end).flat().length : null };
   }
 
+  /** The tags of the words that begin among the tokens. */
   predictions(rows, { text, offsets }) {
-    const firsts = [...offsets.keys()].filter((i) => offsets[i] && !/\S$/u.test(text.slice(0, offsets[i][0])));
+    const starts = new Set(wordsIn(text).map(({ index }) => index));
+    const firsts = [...offsets.keys()].filter((i) => offsets[i] && starts.has(offsets[i][0]));
     const outputs = this.encoder.outputs(firsts.map((i) => rows[i]));
     const { labels } = this.header;
     return ["tags", outputs.map((row, i) => [firsts[i], null, null, null, likely(softmax(row.subarray(0, labels.length)), (j) => labels[j])])];
