@@ -234,12 +234,6 @@ class TrainConfig(Config):
         lt=1,
         description="Text to text: probability with which a merge of the tokenizer is left out in training.",
     )
-    r_drop: float | None = Field(
-        default=None,
-        ge=0,
-        description="Text to text: coefficient of R-Drop: each batch is computed twice, with other dropout, and the"
-        " divergence of both predictions is added to the loss. Default: 0.",
-    )
     average_checkpoints: int = Field(
         default=10, ge=1, description="Number of checkpoints averaged at the end; 1: no averaging."
     )
@@ -421,7 +415,6 @@ class TrainOptions(TypedDict, total=False):
     label_smoothing: float | None
     augment: float | None
     bpe_dropout: float | None
-    r_drop: float | None
     average_checkpoints: int
     ema: float | None
     seed: int

@@ -19,7 +19,7 @@ from tests.journeys.conftest import ENVIRONMENT, SMALL, glassformer
 from tests.journeys.test_resume import step_reached, weights
 
 STEPS = 16
-MORE = ["--accumulate", 3, "--activation-checkpointing", "--ema", 0.9, "--r-drop", 2]
+MORE = ["--accumulate", 3, "--activation-checkpointing", "--ema", 0.9]
 """Options that need the work of all processes in an update."""
 pytestmark = pytest.mark.slow
 

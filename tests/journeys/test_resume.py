@@ -82,7 +82,7 @@ def test_a_run_killed_at_random_times_ends_with_the_same_weights(corpus, tmp_pat
 @pytest.mark.slow
 def test_a_killed_run_with_all_that_has_a_state_or_random_numbers_ends_with_the_same_state(corpus, tmp_path):
     more = ["--accumulate", 3, "--activation-checkpointing", "--ema", 0.9, "--dropout", 0.1]
-    more += ["--optimizer", "muon", "--bpe-dropout", 0.2, "--r-drop", 3]
+    more += ["--optimizer", "muon", "--bpe-dropout", 0.2]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     done = glassformer(*command(corpus, whole, *more))
     assert "for the exponential moving average" in done.stderr

@@ -175,7 +175,7 @@ def test_text_that_cannot_be_used(texts, tmp_path, option, name, message):
 def test_options_that_need_others(corpus, tmp_path):
     out = tmp_path / "run"
     assert "reverse_model needs more_tgt" in glassformer(*train(corpus, out, "--reverse-model", corpus)).stderr
-    for option in ("--bpe-dropout=0.1", "--augment=0.1", "--r-drop=2", "--prompt-loss-weight=0.5", "--weights=2"):
+    for option in ("--bpe-dropout=0.1", "--augment=0.1", "--prompt-loss-weight=0.5", "--weights=2"):
         done = glassformer("train", corpus / "train.en", "--out", out, *SMALL, "--steps", 2, option)
         assert done.returncode in (1, 2)
         assert f"{option.partition('=')[0]}: the task causal-lm has no such option" in done.stderr

@@ -20,7 +20,7 @@ from glassformer.nn.ops.linear import linear
 from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.nn.ops.operation import Implementation, Operation
 from glassformer.nn.ops.residual import residual
-from glassformer.nn.ops.softmax import pair_statistics, softmax_statistics
+from glassformer.nn.ops.softmax import softmax_statistics
 from glassformer.nn.packing import Packing
 
 MODES = ["fp32", "bf16", "no gradients"]
@@ -58,7 +58,7 @@ class Case(NamedTuple):
         with self.context(), self.operation.use(name):
             outputs = list(tensors(self.operation(*arguments, **options)))
         inputs = [x for x in tensors((arguments, options)) if x.requires_grad]
-        if self.mode == "no gradients" or self.operation in (softmax_statistics, pair_statistics):
+        if self.mode == "no gradients" or self.operation is softmax_statistics:
             return outputs
         loss = sum((y.float() * torch.linspace(-1, 2, y.numel()).view(y.shape)).sum() for y in outputs)
         return [*outputs, *torch.autograd.grad(loss, inputs)]
@@ -143,36 +143,22 @@ def softmax_cases() -> Iterator[Case]:
         yield Case(softmax_statistics, "no gradients", f"{n_rows}x{n_columns}+{n_padding}", make)
 
 
-def pair_cases() -> Iterator[Case]:
-    for n_rows, n_columns, n_padding in [(2, 1, 0), (8, 37, 0), (4, 8000, 0), (6, 31, 17)]:
-
-        def make(n_rows=n_rows, n_columns=n_columns, n_padding=n_padding):
-            logits = 5 * torch.randn(n_rows, n_columns + n_padding)
-            return (logits, torch.randint(n_columns, (n_rows,)), n_columns, 2.5), {}
-
-        yield Case(pair_statistics, "no gradients", f"{n_rows}x{n_columns}+{n_padding}", make)
-
-
 def loss_cases() -> Iterator[Case]:
-    for shape, bias, weighted, smoothing, divergence, mode in product(
-        [(1, 16, 5), (61, 7, 31), (9, 33, 48)], (False, True), (False, True), (0.0, 0.1), (0.0, 2.5), MODES[:2]
+    for shape, bias, weighted, smoothing, mode in product(
+        [(1, 16, 5), (61, 7, 31), (9, 33, 48)], (False, True), (False, True), (0.0, 0.1), MODES[:2]
     ):
 
-        def make(shape=shape, bias=bias, weighted=weighted, smoothing=smoothing, divergence=divergence):
+        def make(shape=shape, bias=bias, weighted=weighted, smoothing=smoothing):
             n, d_model, vocab = shape
-            n += n % 2 if divergence else 0
             arguments = numbers(n, d_model), numbers(vocab, d_model), torch.randint(vocab, (n,))
-            if divergence:  # of logits as trained models have them
-                arguments = (arguments[0].detach().mul(0.2).requires_grad_(), *arguments[1:])
-            weights = torch.rand(-(-n // 2)).repeat_interleave(2)[:n] if weighted else None
-            options = {"bias": numbers(vocab) if bias else None, "token_weights": weights, "divergence": divergence}
+            options = {"bias": numbers(vocab) if bias else None, "token_weights": torch.rand(n) if weighted else None}
             return arguments, {**options, "label_smoothing": smoothing}
 
-        name = f"{shape} {'bias' * bias} {'weighted' * weighted} {smoothing} {divergence}"
+        name = f"{shape} {'bias' * bias} {'weighted' * weighted} {smoothing}"
         yield Case(linear_cross_entropy, mode, name, make)
 
 
-CASES = [*attention_cases(), *linear_cases(), *residual_cases(), *softmax_cases(), *pair_cases(), *loss_cases()]
+CASES = [*attention_cases(), *linear_cases(), *residual_cases(), *softmax_cases(), *loss_cases()]
 
 COMPARISONS = [
     pytest.param(case, row.name, id=f"{case.operation.reference.__name__}-{row.name}-{case.mode}-{case.name}")

@@ -39,8 +39,7 @@ GROUPS = {
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
     " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight augment"
-    " bpe_dropout r_drop average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic"
-    " seed",
+    " bpe_dropout average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
     RUN: "out save_every validate_every device devices shard timeout_s threads profile tensorboard",
 }
 """Group -> the options of `train` in it."""
@@ -56,7 +55,7 @@ DECODING: dict[type[Config], Group] = {
 """The group of the options of decoding."""
 
 RARE = (  # noqa: SIM905
-    "fuzzy inline_codes reverse_model forward_model weights tags in_domain augment bpe_dropout r_drop"
+    "fuzzy inline_codes reverse_model forward_model weights tags in_domain augment bpe_dropout"
     " dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
     " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
     " max_grad_norm prompt_loss_weight average_checkpoints ema precision cpu_matmul compile activation_checkpointing"

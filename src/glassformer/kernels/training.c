@@ -30,6 +30,5 @@ void NAME(train_, SUFFIX)(int kernel, const void *arguments, int64_t part, int64
       BY_TYPE(r, residual_gradients(r, part, begin, end, 1), residual_gradients(r, part, begin, end, 0));
       break;
     case SOFTMAX: BY_TYPE(s, softmax_of_rows(s, begin, end, 1), softmax_of_rows(s, begin, end, 0)); break;
-    case SOFTMAX_OF_PAIRS: BY_TYPE(s, softmax_of_pairs(s, begin, end, 1), softmax_of_pairs(s, begin, end, 0)); break;
   }
 }

@@ -6,7 +6,7 @@ only on the number of parts. */
 #define TRAINING_H
 #include <stdint.h>
 
-enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, SOFTMAX_OF_PAIRS, PRODUCT };
+enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT };
 
 /* A tensor [batch, heads, length, d_head] whose features are contiguous. Strides in elements. */
 typedef struct { void *data; int64_t batch, head, row; } Heads;
@@ -39,9 +39,7 @@ typedef struct {
 typedef struct {
   void *logits;                  /* [rows, n]; overwritten by the probabilities */
   float *log_sum_exp;            /* [rows] */
-  float *divergence;             /* SOFTMAX_OF_PAIRS: [rows / 2], KL(p, q) + KL(q, p) of rows 2 i and 2 i + 1 */
-  int64_t n_rows, n;             /* SOFTMAX_OF_PAIRS: number of pairs */
-  float weight;                  /* SOFTMAX_OF_PAIRS: of the divergence in the gradient */
+  int64_t n_rows, n;
   int32_t is_bf16;
 } SoftmaxArguments;
 

@@ -5,7 +5,7 @@ from ctypes import c_float, c_int32, c_int64, c_uint32, c_void_p
 
 from glassformer.kernels.library import Kernels
 
-ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, SOFTMAX_OF_PAIRS, PRODUCT = range(7)
+ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT = range(6)
 """The kernels, in the order of `enum TrainingKernel`."""
 
 MAX_PIECES = 3
@@ -60,10 +60,8 @@ class SoftmaxArguments(ctypes.Structure):
     _fields_ = [
         ("logits", c_void_p),
         ("log_sum_exp", c_void_p),
-        ("divergence", c_void_p),
         ("n_rows", c_int64),
         ("n", c_int64),
-        ("weight", c_float),
         ("is_bf16", c_int32),
     ]
 

@@ -71,8 +71,6 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     """Arithmetic in which `validate` decodes. None: that of the task, which may be a faster one than fp32."""
     n_truncated: int = 0
     """Number of examples of which `encode` cut off a part."""
-    n_passes: int = 1
-    """Number of times that `loss` computes the model for a batch."""
     options: ClassVar[tuple[str, ...]] = ()
     """Options of `TrainConfig` that not every objective has, and this one has."""
 

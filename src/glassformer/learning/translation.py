@@ -47,13 +47,10 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
     task: TextToTextTask[ExampleT]
     static_shapes = True
     can_pack = True
-    options: ClassVar[tuple[str, ...]] = ("bpe_dropout", "r_drop")
+    options: ClassVar[tuple[str, ...]] = ("bpe_dropout",)
     bpe_dropout: BpeDropout | None = None
-    r_drop: float = 0.0
 
     def configure(self, config: TrainConfig) -> None:
-        self.r_drop = config.r_drop or 0.0
-        self.n_passes = 2 if self.r_drop else 1
         if config.bpe_dropout:
             self.bpe_dropout = BpeDropout(self.tokenizer, config.bpe_dropout, config.seed)
 
@@ -91,9 +88,8 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
         return pack_pairs(rows, n_tokens, n_sequences, longest, pad_id=t.pad_id, bos_id=t.bos_id, eos_id=t.eos_id)
 
     def loss(self, batch: PairBatch, *, label_smoothing: float = 0.0) -> Tensor:
-        """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats; with R-Drop its loss."""
-        r_drop = self.r_drop if self.model.training else 0.0
-        return pair_cross_entropy(self.model, batch, label_smoothing=label_smoothing, r_drop=r_drop)
+        """Label-smoothed cross-entropy, summed over the target tokens of a batch, in nats."""
+        return pair_cross_entropy(self.model, batch, label_smoothing=label_smoothing)
 
     def reference_loss(self, examples: Sequence[ExampleT]) -> float:
         """Mean negative log-probability of the tokens of the references, in nats. See `map_parts`."""

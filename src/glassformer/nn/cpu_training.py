@@ -172,21 +172,8 @@ def softmax_(logits: Tensor) -> Tensor:
     log_sum_exp = logits.new_empty(len(logits), dtype=torch.float32)
     n_rows, n = logits.shape
     is_bf16 = logits.dtype == torch.bfloat16
-    run(t.SOFTMAX, t.SoftmaxArguments(logits.data_ptr(), log_sum_exp.data_ptr(), None, n_rows, n, 0.0, is_bf16))
+    run(t.SOFTMAX, t.SoftmaxArguments(logits.data_ptr(), log_sum_exp.data_ptr(), n_rows, n, is_bf16))
     return log_sum_exp
-
-
-def softmax_of_pairs_(logits: Tensor, weight: float) -> tuple[Tensor, Tensor]:
-    """Replace the rows of a matrix by the gradients of `ops.softmax.pair_statistics`. Returns the log-sum-exp of each
-    row and the divergence of each pair of rows in fp32."""
-    assert logits.is_contiguous()
-    assert len(logits) % 2 == 0
-    log_sum_exp = logits.new_empty(len(logits), dtype=torch.float32)
-    divergence = logits.new_empty(len(logits) // 2, dtype=torch.float32)
-    pointers = (tensor.data_ptr() for tensor in (logits, log_sum_exp, divergence))
-    is_bf16 = logits.dtype == torch.bfloat16
-    run(t.SOFTMAX_OF_PAIRS, t.SoftmaxArguments(*pointers, len(divergence), logits.size(1), weight, is_bf16))
-    return log_sum_exp, divergence
 
 
 MAX_K = 1 << 14

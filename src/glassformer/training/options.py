@@ -49,7 +49,6 @@ other micro-batches change rounding and random numbers. Files are compared by co
 OWN_OPTIONS = (
     "augment",
     "bpe_dropout",
-    "r_drop",
     "inline_codes",
     "in_domain",
     "prompt_loss_weight",

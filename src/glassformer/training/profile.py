@@ -227,7 +227,7 @@ class Profile:
                     self.tokens[name] += int(of_rows.sum())
                     self.positions[name] += getattr(final, SIDES[name]).numel()
                 self.n_targets += batch.n_targets
-                self.flop += self.step.objective.n_passes * product_flop(self.step.model, batch, lengths)
+                self.flop += product_flop(self.step.model, batch, lengths)
 
     # Results
 

@@ -11,14 +11,11 @@ from torch import Tensor
 from glassformer.nn import cpu_training
 from glassformer.nn.ops.gpu import prefers_triton
 from glassformer.nn.ops.operation import Implementation, Operation
-from glassformer.nn.ops.softmax import pair_statistics, softmax_statistics
+from glassformer.nn.ops.softmax import softmax_statistics
 
 CHUNK_BYTES = {"cpu": 1 << 25, "cuda": 1 << 31}
 """Size of the logits that are in memory at a time, by device: on a CPU about that of the last-level cache; on a GPU
 more, because many small products leave it idle."""
-
-PAIR_COPIES = 16
-"""On a GPU, the divergence of pairs needs matrices that together are so many times as large as the logits."""
 
 COLUMN_MULTIPLE = 16
 """On a GPU, logits are computed for a multiple of this number of tokens: other products are several times slower."""
@@ -32,7 +29,6 @@ def torch_linear_cross_entropy(
     bias: Float[Tensor, " vocab"] | None = None,
     label_smoothing: float = 0.0,
     token_weights: Float[Tensor, " tokens"] | None = None,
-    divergence: float = 0.0,
 ) -> Float[Tensor, ""]:
     """Cross-entropy of the targets with logits = hidden @ weight^T + bias, summed, in nats.
 
@@ -42,18 +38,12 @@ def torch_linear_cross_entropy(
         targets: ids of the target tokens.
         bias: bias of the logits; default: 0.
         label_smoothing: label smoothing epsilon, 0 to 1.
-        token_weights: weight of the loss of each target; default: 1. Those of a pair of rows are equal.
-        divergence: if not 0, rows 2 i and 2 i + 1 are a pair: to the loss, this times KL(p, q) + KL(q, p) of their
-            distributions is added.
+        token_weights: weight of the loss of each target; default: 1.
 
     Source: Szegedy et al. 2016, section 7, as in Vaswani et al. 2017, section 5.4.
     """
     logits = F.linear(hidden, weight, bias).float()
     losses = F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="none")
-    if divergence:
-        x, y = logits.view(-1, 2, logits.size(1)).unbind(1)
-        divergences = ((x.softmax(-1) - y.softmax(-1)) * (x - y)).sum(-1)
-        losses = losses + divergence / 2 * divergences.repeat_interleave(2)
     return (losses if token_weights is None else losses * token_weights).sum()
 
 
@@ -125,7 +115,6 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         smoothing: float,
         token_weights: Tensor | None,
         products_type: type[Products],
-        divergence: float,
     ) -> Tensor:
         dtype = product_dtype(hidden)
         h, w = hidden.to(dtype), weight.to(dtype)
@@ -146,24 +135,15 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         chunk_bytes = CHUNK_BYTES.get(hidden.device.type, CHUNK_BYTES["cpu"])
-        if divergence and hidden.is_cuda:
-            chunk_bytes //= PAIR_COPIES
         max_rows = max(1, chunk_bytes // (vocab_size * h.element_size()))
         n_chunks = max(1, -(-len(h) // max_rows))
         n_rows = max(1, -(-len(h) // n_chunks))  # chunks of equal size
-        if divergence:
-            n_rows += n_rows % 2  # whole pairs
         products = products_type(h, w, n_rows)
         for start in range(0, len(h), n_rows):
             rows = slice(start, start + n_rows)
             logits = products.logits(h[rows], bias)
-            if divergence:
-                probs, lse, at_target, divergences = pair_statistics(logits, targets[rows], vocab_size, divergence)
-            else:
-                probs, lse, at_target = softmax_statistics(logits, targets[rows], vocab_size)
+            probs, lse, at_target = softmax_statistics(logits, targets[rows], vocab_size)
             losses = lse - on * at_target - off * logits_sum[rows]
-            if divergence:
-                losses += divergence / 2 * divergences.repeat_interleave(2)
             loss += (losses if token_weights is None else losses * token_weights[rows]).sum()
             if need_grad:
                 weighted = h[rows] if token_weights is None else h[rows] * token_weights[rows, None].to(dtype)
@@ -191,7 +171,7 @@ class FusedLinearCrossEntropy(torch.autograd.Function):
         grad_bias = None if grad_bias is None else (grad_bias * grad_output).to(weight_dtype)
         grad_hidden = (grad_hidden * grad_output).to(hidden_dtype)
         grad_weight = (grad_weight * grad_output).to(weight_dtype)
-        return grad_hidden, grad_weight, grad_bias, None, None, None, None, None
+        return grad_hidden, grad_weight, grad_bias, None, None, None, None
 
 
 def product_dtype(hidden: Tensor) -> torch.dtype:
@@ -209,12 +189,9 @@ def fused_linear_cross_entropy(
     bias: Float[Tensor, " vocab"] | None = None,
     label_smoothing: float = 0.0,
     token_weights: Float[Tensor, " tokens"] | None = None,
-    divergence: float = 0.0,
 ) -> Float[Tensor, ""]:
     """The same in chunks of logits, with these products."""
-    return FusedLinearCrossEntropy.apply(
-        hidden, weight, bias, targets, label_smoothing, token_weights, products, divergence
-    )
+    return FusedLinearCrossEntropy.apply(hidden, weight, bias, targets, label_smoothing, token_weights, products)
 
 
 linear_cross_entropy = Operation(
