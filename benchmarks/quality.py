@@ -46,15 +46,10 @@ RECIPES = {
     "small-muon": f"{MUON} --dropout 0.2 --vocab-size 2000 --steps 2850",
     "small-muon-0.3": f"{MUON} --dropout 0.3 --vocab-size 2000 --steps 2850",
     "small-bpe-dropout": f"{MUON} --dropout 0.2 --bpe-dropout 0.1 --vocab-size 2000 --steps 2850",
-    # The same, each pair computed twice; and as long a training without.
-    "small-r-drop": f"{MUON} --dropout 0.2 --r-drop 5 --vocab-size 2000 --steps 2850",
-    "small-twice": f"{MUON} --dropout 0.2 --vocab-size 2000 --steps 5700",
     # About 9.4 M targets, 22 epochs of Multi30k.
     "preset": "--preset tiny --steps 10000",
     # About 15 M targets, 35 epochs of Multi30k.
     "hour": "--preset tiny --steps 16000",
-    # As many pairs, each computed twice.
-    **{f"r-drop-{alpha}": f"--preset tiny --r-drop {alpha} --steps 15000" for alpha in (2, 5)},
     "published": PUBLISHED,
     # A student of an ensemble, from its translations and the references: about 11 M targets.
     "distilled": "--preset tiny --vocab-size 8000 --steps 12000",

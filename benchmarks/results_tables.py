@@ -254,6 +254,18 @@ def browser(record: dict) -> list[Row]:
     return [row(*item) for item in record["results"].items()]
 
 
+def browser_onnx(record: dict) -> list[Row]:
+    rows = []
+    for name, result in record["results"].items():
+        peer = " / ".join(f"{size / 1e6:.0f}" for size in result["peer_bytes"].values())
+        for beam, search in SEARCHES:
+            x = result[f"beam {beam}"]
+            page, *others = x["tokens_per_s"].values()
+            speeds = [f"{page:,}", " / ".join(f"{y:,}" for y in others), times(x["ratio"])]
+            rows.append([name, search, *speeds, f"{result['bytes'] / 1e6:.1f} MB", f"{peer} MB"])
+    return rows
+
+
 def recipes(record: dict) -> list[Row]:
     def row(name: str, result: dict) -> Row:
         corpus, recipe, _ = name.split("/")
@@ -285,6 +297,14 @@ TABLES = {
             *("beam 4: tokens/s", "relative to native"),
         ),
         {"browser": browser},
+    ),
+    "browser onnx": Table(
+        (
+            *("model", "search", "page: tokens/s", "onnxruntime-web, fp32 / int8", "relative to the better one"),
+            *("size of the page", "size of runtime and model"),
+        ),
+        {"browser_onnx": browser_onnx},
+        note=True,
     ),
     "documents": Table(
         (
