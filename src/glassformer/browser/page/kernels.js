@@ -107,7 +107,7 @@ export class Program {
    * @param base address of the tables
    */
   constructor(kernels, record, base) {
-    Object.assign(this, { kernels, record, base, capacity: 0, kept: new Map() });
+    Object.assign(this, { kernels, record, base, capacity: 0, kept: new Map(), off: "" });
     const { instructions, widths, cache_widths: cacheWidths } = record;
     this.write(instructions);
     const longs = (numbers) => kernels.copy(BigInt64Array.from(numbers.length ? numbers : [0], (x) => BigInt(padded(x))));
@@ -136,6 +136,9 @@ export class Program {
 
   /** From now on, the outputs of some heads are 0. `heads`: for each attention, in their order, the indices of these heads. */
   switchOff(heads) {
+    const wanted = heads.flat().length ? JSON.stringify(heads) : "";
+    if (wanted === this.off) return;
+    this.off = wanted;
     let i = 0;
     this.write(this.record.instructions.flatMap((x) => {
       if (x.kind !== KIND.ATTEND) return [x];

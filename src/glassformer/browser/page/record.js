@@ -10,6 +10,13 @@ const MAX_LENS = 2e9; // multiplications of the output layer for the tokens of a
 const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
 export const packed = (values) => ({ shape: values.shape, values });
 
+/** Euclidean norm of some features of a row. */
+function norm(row, begin = 0, end = row.length) {
+  let sum = 0;
+  for (let i = begin; i < end; i += 1) sum += row[i] * row[i];
+  return Math.sqrt(sum);
+}
+
 /** The mean over the first axis. */
 function mean({ shape: [n, ...shape], values }) {
   const result = array(shape);
@@ -33,7 +40,7 @@ export function attentionMap(model, attention, nQueries, nKeys, side) {
     const values = array([nHeads, of.length]);
     for (let h = 0; h < nHeads; h += 1) {
       const head = name === "queries" ? h : Math.floor(h / (nHeads / nKvHeads));
-      of.forEach((row, i) => { values[h * of.length + i] = Math.hypot(...row.subarray(head * dHead, (head + 1) * dHead)); });
+      of.forEach((row, i) => { values[h * of.length + i] = norm(row, head * dHead, (head + 1) * dHead); });
     }
     return [name, packed(values)];
   }));
@@ -139,7 +146,7 @@ function agreementOf(maps, nQueries, nKeys) {
 export function streamOf(program, n) {
   return Object.fromEntries(program.record.stream.map(([name, buffer]) => {
     const norms = array([n]);
-    for (let i = 0; i < n; i += 1) norms[i] = Math.hypot(...program.row(buffer, i));
+    for (let i = 0; i < n; i += 1) norms[i] = norm(program.row(buffer, i));
     return [name, packed(norms)];
   }));
 }
