@@ -6,9 +6,14 @@ const FIRST_SLOTS = 1024;
 
 /** Natural logarithms of the softmax of logits. */
 export function normalized(logits) {
-  const top = logits.reduce((a, b) => Math.max(a, b), -Infinity);
-  const logSum = Math.log(logits.reduce((sum, x) => sum + Math.exp(x - top), 0));
-  return Float64Array.from(logits, (x) => x - top - logSum);
+  let top = -Infinity;
+  for (const x of logits) if (x > top) top = x;
+  let sum = 0;
+  for (const x of logits) sum += Math.exp(x - top);
+  const logSum = top + Math.log(sum);
+  const logProbs = new Float64Array(logits.length);
+  for (let i = 0; i < logits.length; i += 1) logProbs[i] = logits[i] - logSum;
+  return logProbs;
 }
 
 export class Model {

@@ -92,11 +92,11 @@ export function rollout(maps) {
 /** Indices of the n largest numbers, the largest first. */
 function largest(values, n) {
   const found = [];
-  values.forEach((x, i) => {
-    if (found.length === n && x <= values[found[n - 1]]) return;
-    found.splice(found.findLastIndex((j) => values[j] >= x) + 1, 0, i);
+  for (let i = 0; i < values.length; i += 1) {
+    if (found.length === n && values[i] <= values[found[n - 1]]) continue;
+    found.splice(found.findLastIndex((j) => values[j] >= values[i]) + 1, 0, i);
     found.length = Math.min(found.length, n);
-  });
+  }
   return found;
 }
 
@@ -160,7 +160,9 @@ export function layerOutputs(program, n) {
 /** The most probable tokens of a position, and which place the expected one has, from the logarithms of all probabilities. */
 export function predictedToken(tokenizer, position, id, logProbs) {
   const best = likely(logProbs, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x)]);
-  return [position, tokenizer.tokenText(id), logProbs[id], logProbs.filter((x) => x > logProbs[id]).length, best];
+  let rank = 0;
+  for (const x of logProbs) if (x > logProbs[id]) rank += 1;
+  return [position, tokenizer.tokenText(id), logProbs[id], rank, best];
 }
 
 /** The tokens of a position, the most probable first, with the logarithms of all probabilities in this order. */
