@@ -8,8 +8,7 @@ of all heads of one sentence, which the page asks for at a key press.
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
 MODEL: folder of a translator, or "random": base sizes, a vocabulary of 32,000. SRC: file of sentences, of which the
-first N_SENTENCES are used. Needs playwright,
-Chromium and what `benchmarks.firefox` names.
+first N_SENTENCES are used. Needs playwright, Chromium and what `benchmarks.firefox` names.
 """
 
 import os
@@ -22,16 +21,13 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import torch
-
 from benchmarks.firefox import Firefox
 from benchmarks.machine import save
+from benchmarks.models import random_translator
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
-from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.registry import load
-from glassformer.tasks.translation import Translator
 from glassformer.threads import n_threads
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -65,16 +61,10 @@ async ([method, calls]) => {
 
 
 def model_of(name, src, folder):
-    """The folder of a model; for "random", a new one with random weights, whose outputs are as long as they can be."""
+    """The folder of a model; for "random", a new one of base sizes with random weights."""
     if name != "random":
         return Path(name)
-    torch.manual_seed(0)
-    tokenizer = Tokenizer.train(list(read_lines(Path(src))), vocab_size=VOCAB)
-    task = Translator.build(TransformerConfig(vocab_size=VOCAB), tokenizer)
-    with torch.no_grad():  # the logit of the end token is 0: it is never among the best
-        task.model.embedding.weight[tokenizer.eos_id] = 0
-    task.scripts = ("LATIN",)  # as a training finds them
-    task.save(folder / name)
+    random_translator(Tokenizer.train(list(read_lines(Path(src))), vocab_size=VOCAB)).save(folder / name)
     return folder / name
 
 

@@ -94,22 +94,23 @@ def measure(browser, dist, name, model, src, folder):
     for beam in BEAMS:
         calls = [{"text": text, "options": {"beam": beam}} for text in sentences]
         speeds = {name: [] for name in ("page", *KINDS)}
-        for n in range(ROUNDS + 1):  # the first warms up
-            times, outputs = {}, {}
+        outputs = {}
+        for _ in range(ROUNDS + 1):
+            times = {}
             times["page"], found = tab.evaluate(CALL, ["translate", calls])
             ids = [nbest[0]["ids"] for nbest in found]
             given = [[[*t.encode(text), t.eos_id], len(own)] for text, own in zip(sentences, ids, strict=True)]
             for kind in KINDS:
                 values = [kind, given, beam, bos, [t.pad_id, bos]]
                 times[kind], outputs[kind] = peer.evaluate("(values) => window.translate(...values)", values)
-            for kind, ms in times.items() if n else ():
+            for kind, ms in times.items():
                 speeds[kind].append(1000 * sum(map(len, ids)) / ms)
-        medians = {kind: statistics.median(values) for kind, values in speeds.items()}
+        medians = {kind: statistics.median(values[1:]) for kind, values in speeds.items()}  # the first round warms up
         pairs = [pair for own, other in zip(ids, outputs["fp32"], strict=True) for pair in zip(own, other, strict=True)]
         result[f"beam {beam}"] = {
             "tokens_per_s": {kind: round(x) for kind, x in medians.items()},
             "equal_tokens": round(sum(a == b for a, b in pairs) / len(pairs), 3),
-            "ratio": round(medians["page"] / max(medians[kind] for kind in KINDS), 1),
+            "ratio": round(medians["page"] / max(medians[kind] for kind in KINDS), 2),
         }
         print(name, beam, result[f"beam {beam}"], flush=True)
     tab.close()

@@ -25,17 +25,16 @@ import torch
 
 from benchmarks.corpora import lines
 from benchmarks.machine import alternate, load_own, save
+from benchmarks.models import random_translator
 from glassformer import checkpoint
 from glassformer.corpora.example import Example
 from glassformer.decode_config import DecodeConfig
 from glassformer.generate.shortlist import Shortlist
 from glassformer.interop.ctranslate2 import VOCABULARY_MAP, save_model, vocabulary, vocabulary_map
 from glassformer.kernels.library import load as load_kernels
-from glassformer.models.transformer import TransformerConfig
 from glassformer.runtime.arrays import read_arrays
 from glassformer.tasks.registry import load
 from glassformer.tasks.shortlist import learn_shortlist
-from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 
 THREADS = os.cpu_count()
@@ -91,11 +90,7 @@ def write_models(data, trained, folder):
     tokenizer = Tokenizer.train(texts, vocab_size=VOCAB)
     for name, sizes in MODELS.items():
         if sizes is not None:
-            torch.manual_seed(0)
-            task = Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
-            with torch.no_grad():  # the logit of the end token is 0: it is never among the best
-                task.model.embedding.weight[tokenizer.eos_id] = 0
-            task.scripts = ("LATIN",)  # as a training finds them; without, they are found in the vocabulary
+            task = random_translator(tokenizer, **sizes)
             task.save(folder / name)
             task.save(folder / f"{name}.int8", precision="int8")
         elif trained:

@@ -9,6 +9,9 @@ from glassformer.browser.page import page
 from glassformer.kernels.build import FOLDER, WEB, web_file
 from tests.browser.translators import random_translator
 
+OWN = ("file:", "data:", "blob:")
+"""How the addresses of what a page may load begin."""
+
 ENGINE = """
 async (only) => {
   const bytes = async (node, isDeflated = true) => {
@@ -90,3 +93,15 @@ def engines(browser, tmp_path_factory):
     yield open_engine
     for tab in opened:
         tab.close()
+
+
+@pytest.fixture
+def open_page(tabs, tmp_path):
+    """A function that opens the page of a task, which may load nothing else."""
+
+    def open_tab(task, name):
+        path = tmp_path / f"{name}.html"
+        path.write_text(page(task, name), encoding="utf-8")
+        return tabs(path.as_uri(), OWN)
+
+    return open_tab

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from glassformer.browser.page import page
 from glassformer.inspection.ablation import disabled_components, find_component
 from glassformer.inspection.inspect import inspect
-from tests.browser.test_other_tasks import OWN, SENTENCES, labeled
+from tests.browser.test_other_tasks import SENTENCES, labeled
 from tests.browser.test_record import TOLERANCE, values
 from tests.inspection.models import make
 from tests.serve.test_page import until
@@ -141,10 +140,9 @@ def test_texts_that_are_too_long(opened):
     assert len(found["sides"]["text"]["ids"]) <= task.config.max_len
 
 
-def test_the_view_of_a_form(trained, tabs, tmp_path):
+def test_the_view_of_a_form(trained, open_page):
     task = trained("view", labeled())
-    (tmp_path / "films.html").write_text(page(task, "films"), encoding="utf-8")
-    tab = tabs((tmp_path / "films.html").as_uri(), OWN)
+    tab = open_page(task, "films")
     tab.locator("textarea").fill("a good film")
     tab.get_by_role("button", name="Look inside").click()
     inside = tab.frame_locator("iframe")

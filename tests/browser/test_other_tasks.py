@@ -15,7 +15,6 @@ from tests.inspection.models import make
 from tests.serve.test_page import until
 
 pytestmark = pytest.mark.slow
-OWN = ("file:", "data:", "blob:")
 
 
 def labeled(n=40):
@@ -66,10 +65,9 @@ def test_numbers_of_a_regressor(trained, engines):
         assert row["score"] == pytest.approx(task(text), abs=1e-5)
 
 
-def test_the_form(trained, tabs, tmp_path):
+def test_the_form(trained, open_page):
     task = trained("form", labeled())
-    (tmp_path / "films.html").write_text(page(task, "films"), encoding="utf-8")
-    tab = tabs((tmp_path / "films.html").as_uri(), OWN)
+    tab = open_page(task, "films")
     tab.locator("textarea").fill("a good film")
     tab.get_by_role("button", name="Run").click()
     first = tab.locator(".bars th").first
@@ -116,9 +114,8 @@ def test_samples_of_a_language_model_follow_its_probabilities(language_model, en
     assert len(texts[5.0]) > 3
 
 
-def test_a_continuation_appears_while_it_is_made(language_model, tabs, tmp_path):
-    (tmp_path / "story.html").write_text(page(language_model, "story"), encoding="utf-8")
-    tab = tabs((tmp_path / "story.html").as_uri(), OWN)
+def test_a_continuation_appears_while_it_is_made(language_model, open_page):
+    tab = open_page(language_model, "story")
     tab.locator("textarea").fill("some plain text")
     tab.locator("input[type=number]").first.fill("60")
     tab.locator("input[type=number]").last.fill("0")  # temperature: one sample in 20 is empty
@@ -250,14 +247,13 @@ def test_summaries(trained, engines, family):
         assert (found["limit"] is not None) == bool(warnings)
 
 
-def test_forms_of_other_tasks(trained, tabs, tmp_path):
+def test_forms_of_other_tasks(trained, open_page):
     """What is marked are characters, also after those of two units of UTF-16."""
     tags = dict.fromkeys(NAMES, "B-PER")
     rows = [{"words": line.split(), "tags": [tags.get(word, "O") for word in line.split()]} for line in SENTENCES * 5]
     task = trained("form-tags", rows, steps=60, lr=3e-3)
     assert entities(task, "Ann lives in Oslo .")
-    (tmp_path / "names.html").write_text(page(task, "names"), encoding="utf-8")
-    tab = tabs((tmp_path / "names.html").as_uri(), OWN)
+    tab = open_page(task, "names")
     text = "\U0001f389 Ann lives in Oslo ."
     tab.locator("textarea").fill(text)
     tab.get_by_role("button", name="Run").click()
@@ -265,8 +261,7 @@ def test_forms_of_other_tasks(trained, tabs, tmp_path):
     marked = tab.locator("mark").evaluate_all("(nodes) => nodes.map((node) => node.firstChild.textContent)")
     assert marked == [text[start:end] for _, start, end, _ in entities(task, text)]
     masked = trained("form-masks", [{"text": line} for line in SENTENCES * 5], task="masked-lm")
-    (tmp_path / "masks.html").write_text(page(masked, "masks"), encoding="utf-8")
-    tab = tabs((tmp_path / "masks.html").as_uri(), OWN)
+    tab = open_page(masked, "masks")
     tab.locator("textarea, input").first.fill("Ann lives")
     tab.get_by_role("button", name="Run").click()
     tab.get_by_text("The text has no mask").wait_for()

@@ -1,14 +1,15 @@
 // An encoder and its head. Counterpart: runtime/encoder.py.
 
-import { Program, fill, headsOff, padded, range } from "./kernels.js";
+import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 
-export class Encoder {
+export class Encoder extends Tables {
   constructor(kernels, header, base) {
-    Object.assign(this, { kernels, header, base, program: new Program(kernels, header.encode, base) });
-    this.sourceReader = new Program(kernels, header.read_source, base); // keeps queries, keys and values
+    super(kernels, header, base);
+    this.encoder = this.program("encode");
+    this.sourceReader = this.program("read_source"); // keeps queries, keys and values
     this.caches = header.encode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
-    if (header.head) this.head = new Program(kernels, header.head, base);
-    if (header.lens) this.lens = new Program(kernels, header.lens, base); // normalizes the output of any layer
+    if (header.head) this.head = this.program("head");
+    if (header.lens) this.lens = this.program("lens"); // normalizes the output of any layer
   }
 
   /** Execute a program for all tokens of a text. */
@@ -24,18 +25,13 @@ export class Encoder {
 
   /** Output of the last layer for each token. */
   hidden(ids, types) {
-    this.read(this.program, ids, types);
-    return Array.from(ids, (_, i) => this.program.result(i));
+    this.read(this.encoder, ids, types);
+    return Array.from(ids, (_, i) => this.encoder.result(i));
   }
 
   /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
   switchOff(off) {
-    for (const program of [this.program, this.sourceReader]) program.switchOff(headsOff(this.header.read_source, off));
-  }
-
-  /** A table of floats. */
-  floats(offset, n) {
-    return this.kernels.floats(this.base + offset, n);
+    for (const program of [this.encoder, this.sourceReader]) program.switchOff(headsOff(this.header.read_source, off));
   }
 
   /** Outputs of the head for rows of features. */

@@ -75,12 +75,12 @@ export class EncoderTask {
     const n = ids.length;
     const side = { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: spans };
     const predict = (rows) => this.predictions(rows, side);
-    const output = () => this.outputOf(predict(encoder.hidden(ids, types))[1], side);
-    const unchanged = off.length ? output() : null;
+    const output = (predictions) => this.outputOf(predictions, side);
+    const unchanged = off.length ? output(predict(encoder.hidden(ids, types))[1]) : null;
     this.recorded = { off, ids, types };
-    encoder.switchOff(off);
-    try {
+    return encoder.without(off, () => {
       const [predicts, predictions] = predict(encoder.hidden(ids, types));
+      const found = output(predictions);
       encoder.read(encoder.sourceReader, ids, types);
       const attention = header.read_source.attentions.map((x) => attentionMap(encoder, x, n, n, "text"));
       const stream = { text: streamOf(encoder.sourceReader, n) };
@@ -93,25 +93,20 @@ export class EncoderTask {
         format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: side },
         notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`, ...notes].filter(Boolean),
         vectors: {}, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
-        answer: predicts === "span" ? this.outputOf(predictions, side) : "", beam: [], best_path: [], alignment: null, agreement: null,
+        answer: predicts === "span" ? found : "", beam: [], best_path: [], alignment: null, agreement: null,
         saliency: predicts === "label" ? { "roll-out": this.pooled(whole) } : {},
-        live: { off, unchanged, output: output(), canSwitch: canSwitch([header.read_source]) },
+        live: { off, unchanged, output: found, canSwitch: canSwitch([header.read_source]) },
       };
-    } finally {
-      encoder.switchOff([]);
-    }
+    });
   }
 
   /** The matrices of a head for the last record. */
   head({ kind, layer, head }) {
     const { encoder, recorded: { off, ids, types } } = this;
-    encoder.switchOff(off);
-    try {
+    return encoder.without(off, () => {
       encoder.read(encoder.sourceReader, ids, types);
       return stepsOf(encoder, attentionOf(this.header.read_source, kind, layer), head, ids.length, ids.length);
-    } finally {
-      encoder.switchOff([]);
-    }
+    });
   }
 
   /** The mean of the rows of a matrix, or its first row, as the model's pooling. */

@@ -70,19 +70,6 @@ export class Kernels {
   bytes(at, n) { return new Uint8Array(this.memory.buffer, at, n); }
   halves(at, n) { return new Uint16Array(this.memory.buffer, at, n); }
 
-  /** A stream of bytes in this memory, as they arrive: n in all. Returns their address. */
-  async receive(stream, n) {
-    const at = this.allocate(n);
-    let end = 0;
-    for await (const part of stream) {
-      if (end + part.length > n) throw new RangeError("more bytes than there should be");
-      this.bytes(at + end, part.length).set(part);
-      end += part.length;
-    }
-    if (end < n) throw new RangeError("fewer bytes than there should be");
-    return at;
-  }
-
   /** A copy of an array in this memory. Returns its address. */
   copy(array) {
     const at = this.allocate(array.byteLength);
@@ -98,6 +85,32 @@ export class Kernels {
 /** For each attention of a program that reads, the heads that are switched off. */
 export function headsOff({ attentions }, off) {
   return attentions.map(({ kind, layer }) => off.filter(([otherKind, otherLayer]) => kind === otherKind && layer === otherLayer).map(([, , head]) => head));
+}
+
+/** Base class of models: a header, and the address of the tables of its programs. `switchOff` sets heads whose outputs are 0 from then on. */
+export class Tables {
+  constructor(kernels, header, base) {
+    Object.assign(this, { kernels, header, base });
+  }
+
+  program(name) {
+    return new Program(this.kernels, this.header[name], this.base);
+  }
+
+  /** A table of floats. */
+  floats(offset, n) {
+    return this.kernels.floats(this.base + offset, n);
+  }
+
+  /** Execute something while the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  without(off, act) {
+    this.switchOff(off);
+    try {
+      return act();
+    } finally {
+      this.switchOff([]);
+    }
+  }
 }
 
 /** A program that can be executed for any number of rows. */

@@ -1,7 +1,7 @@
 // Continuations of a text, and summaries, which are continuations. Counterparts: tasks/causal_lm.py, tasks/summarization.py, generate/sample.py.
 // The random numbers are those of the browser.
 
-import { Program, fill, headsOff, padded, range } from "./kernels.js";
+import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 import { normalized } from "./model.js";
 import { attentionMap, attentionOf, canSwitch, distributionOf, layerOutputs, lensOf, predictedToken, rollout, stepsOf, streamOf } from "./record.js";
 import { repeating } from "./search.js";
@@ -9,11 +9,11 @@ import { split } from "./text.js";
 
 const MAX_INSPECTED = 200; // tokens
 
-export class LanguageModel {
+export class LanguageModel extends Tables {
   constructor(kernels, header, base, tokenizer) {
-    const program = (name) => new Program(kernels, header[name], base);
-    Object.assign(this, { kernels, base, header, tokenizer, prefill: program("prefill"), decoder: program("decode"), scorer: program("score"), lens: program("lens") });
-    this.targetReader = program("read_target"); // keeps queries, keys and values
+    super(kernels, header, base);
+    Object.assign(this, { tokenizer, prefill: this.program("prefill"), decoder: this.program("decode"), scorer: this.program("score"), lens: this.program("lens") });
+    this.targetReader = this.program("read_target"); // keeps queries, keys and values
     this.caches = header.decode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
     this.slots = range(header.max_len);
   }
@@ -83,11 +83,6 @@ export class LanguageModel {
     for (const program of [prefill, decoder, scorer, targetReader]) program.switchOff(headsOff(this.header.read_target, off));
   }
 
-  /** A table of floats. */
-  floats(offset, n) {
-    return this.kernels.floats(this.base + offset, n);
-  }
-
   /** What is shown of a text: the last tokens of its prompt, where their characters are, and how many tokens follow. */
   inspected(text) {
     const { ids: all, limit } = this.prompt(text, 1);
@@ -106,8 +101,7 @@ export class LanguageModel {
     const continuation = () => [...this.tokens(prompt, nNew)];
     const outputOf = (ids) => tokenizer.decode(ids) || tokenizer.tokenText(ids[0]);
     const unchanged = off.length ? outputOf(continuation()) : null;
-    this.switchOff(off);
-    try {
+    return this.without(off, () => {
       const found = continuation();
       const all = [...prompt, ...found];
       const [ids, expected] = [all.slice(0, -1), all.slice(1)];
@@ -128,25 +122,13 @@ export class LanguageModel {
         predicts: "next", first_predicted: first, answer: "", beam: [], best_path: [], alignment: null, agreement: null, saliency: {},
         live: { off, unchanged, output: outputOf(found), canSwitch: canSwitch([header.read_target]), hasDistribution: true },
       };
-    } finally {
-      this.switchOff([]);
-    }
-  }
-
-  /** Execute something for the tokens of the last record, with its heads switched off. */
-  again(act) {
-    const { off, ids } = this.recorded;
-    this.switchOff(off);
-    try {
-      return act(ids);
-    } finally {
-      this.switchOff([]);
-    }
+    });
   }
 
   /** What the model predicts at a position of the last record. */
   distribution({ position }) {
-    return this.again((ids) => {
+    const { off, ids } = this.recorded;
+    return this.without(off, () => {
       this.run(this.scorer, ids.slice(0, position + 1), 0);
       return distributionOf(this.tokenizer, normalized(this.scorer.result(position).subarray(0, this.header.vocab_size)));
     });
@@ -154,7 +136,8 @@ export class LanguageModel {
 
   /** The matrices of a head for the last record. */
   head({ kind, layer, head }) {
-    return this.again((ids) => {
+    const { off, ids } = this.recorded;
+    return this.without(off, () => {
       this.run(this.targetReader, ids, 0);
       return stepsOf(this, attentionOf(this.header.read_target, kind, layer), head, ids.length, ids.length);
     });

@@ -54,9 +54,9 @@ export class MaskedLM extends EncoderTask {
 
   /** The tokens with their probabilities for each mask that the maximum length leaves, the most probable first. */
   fill({ text }) {
-    const { max_len: maxLength, mask_id: mask, vocab_size: n } = this.header;
-    const all = this.maskedTokens(text).map(([id]) => id);
-    const ids = all.slice(0, maxLength - 2);
+    const { mask_id: mask, vocab_size: n } = this.header;
+    const { lists: [tokens], limit } = this.tokens(text);
+    const ids = tokens.map(([id]) => id);
     const hidden = this.hidden(ids);
     const parts = text.split(this.pattern);
     const masks = text.match(this.pattern) ?? [];
@@ -68,6 +68,6 @@ export class MaskedLM extends EncoderTask {
       const after = parts.slice(i + 1).map((part, j) => (j ? masks[i + j] : "") + part).join("");
       return best.map((id) => ({ score: probabilities[id], token_str: this.tokenizer.tokenText(id), sequence: this.appended(before, id) + after }));
     });
-    return { result, limit: all.length > ids.length ? ids.length : null };
+    return { result, limit };
   }
 }

@@ -1,6 +1,6 @@
 // A model that translates: its programs and caches. Counterpart: runtime/model.py.
 
-import { Program, fill, headsOff, padded, range } from "./kernels.js";
+import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 
 const FIRST_SLOTS = 1024;
 
@@ -16,15 +16,15 @@ export function normalized(logits) {
   return logProbs;
 }
 
-export class Model {
+export class Model extends Tables {
   constructor(kernels, header, base) {
-    Object.assign(this, { kernels, header, base });
-    this.encoder = new Program(kernels, header.encode, this.base);
-    this.decoder = new Program(kernels, header.decode, this.base);
-    this.sourceReader = new Program(kernels, header.read_source, this.base); // keep queries, keys and values
-    this.targetReader = new Program(kernels, header.read_target, this.base);
-    this.scorer = new Program(kernels, header.score, this.base); // has the logits of all tokens
-    this.lens = new Program(kernels, header.lens, this.base); // has those from the output of any layer
+    super(kernels, header, base);
+    this.encoder = this.program("encode");
+    this.decoder = this.program("decode");
+    this.sourceReader = this.program("read_source"); // keep queries, keys and values
+    this.targetReader = this.program("read_target");
+    this.scorer = this.program("score"); // has the logits of all tokens
+    this.lens = this.program("lens"); // has those from the output of any layer
     this.eos = header.eos;
     this.maxLength = header.max_len;
     this.moreTokens = header.more_tokens;
@@ -110,11 +110,6 @@ export class Model {
     const stride = padded(this.header.decode.cache_widths[cache]);
     const halves = this.kernels.halves(at, this.sourceSlots.length * stride);
     return Array.from(this.sourceSlots, (_, i) => Float32Array.from(halves.subarray(i * stride, i * stride + width), fromHalf));
-  }
-
-  /** A table of floats. */
-  floats(offset, n) {
-    return this.kernels.floats(this.base + offset, n);
   }
 }
 

@@ -3,7 +3,7 @@
 const LENGTH = 8; // bytes of the length of the header
 
 /** The sum of zlib.adler32 of bytes that come in parts. */
-export class Checksum {
+class Checksum {
   constructor() {
     [this.a, this.b] = [1, 0];
   }
@@ -14,7 +14,6 @@ export class Checksum {
       this.a %= 65521;
       this.b %= 65521;
     }
-    return this;
   }
 
   get value() {
@@ -37,38 +36,32 @@ async function* partsOf(response) {
 
 /**
  * The header of a model file, and the address of its tables in the memory of the kernels.
- * @param parts its bytes, in parts
+ * @param parts its bytes, in parts, which are copied as they come
  * @param size number of bytes
  * @param sum their checksum
  * @param progress called with the number of bytes that have come
  */
 export async function received(kernels, parts, size, sum, progress) {
   const checksum = new Checksum();
-  let beginning = new Uint8Array(0);
-  let [n, header] = [0, undefined];
-  const tables = (async function* after() {
-    for await (const part of parts) {
-      checksum.add(part);
-      progress?.(n += part.length);
-      if (header) {
-        yield part;
-        continue;
-      }
+  let beginning = new Uint8Array(0); // up to the end of the header
+  let [n, start, base, header] = [0, 0, 0, undefined];
+  for await (const part of parts) {
+    if (n + part.length > size) throw new RangeError("more bytes than there should be");
+    checksum.add(part);
+    if (header) kernels.bytes(base + n - start, part.length).set(part);
+    else {
       beginning = beginning.length ? joined(beginning, part) : part;
-      const end = beginning.length < LENGTH ? Infinity : LENGTH + Number(new DataView(beginning.buffer, beginning.byteOffset).getBigUint64(0, true));
-      if (beginning.length < end) continue;
-      header = JSON.parse(new TextDecoder().decode(beginning.subarray(LENGTH, end)));
-      yield beginning.subarray(end);
+      start = beginning.length < LENGTH ? Infinity : LENGTH + Number(new DataView(beginning.buffer, beginning.byteOffset).getBigUint64(0, true));
+      if (beginning.length >= start) {
+        header = JSON.parse(new TextDecoder().decode(beginning.subarray(LENGTH, start)));
+        base = kernels.allocate(size - start);
+        kernels.bytes(base, beginning.length - start).set(beginning.subarray(start));
+      }
     }
-  })();
-  const first = await tables.next();
-  if (!header) throw new RangeError("no header");
-  const rest = (async function* all() {
-    yield first.value;
-    yield* tables;
-  })();
-  const base = await kernels.receive(rest, size - beginning.length + first.value.length);
-  if (checksum.value !== sum) throw new RangeError("another checksum");
+    n += part.length;
+    progress?.(n);
+  }
+  if (!header || n < size || checksum.value !== sum) throw new RangeError("fewer or other bytes than there should be");
   return { header, base };
 }
 

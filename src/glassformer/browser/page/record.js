@@ -157,7 +157,7 @@ export function layerOutputs(program, n) {
   return Object.fromEntries(layers.map(([name, buffer]) => [name.split(".").slice(0, 2).join("."), Array.from({ length: n }, (_, i) => program.row(buffer, i))]));
 }
 
-/** The most probable tokens of a position, and which place the expected one has, from the logarithms of all probabilities. */
+/** The most probable tokens of a position, and the rank of the expected one, from the logarithms of all probabilities. */
 export function predictedToken(tokenizer, position, id, logProbs) {
   const best = likely(logProbs, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x)]);
   let rank = 0;
@@ -183,9 +183,6 @@ export function canSwitch(records) {
   return records.every(({ attentions }) => attentions.every(({ d_head: dHead }) => dHead % 4 === 0));
 }
 
-/** The target tokens of a record, and what the model is given to predict them. */
-const inputsOf = ({ header }, expected) => [header.bos, ...expected.slice(0, -1)];
-
 /**
  * The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model.
  * @param options of the search; `off`: heads whose outputs are 0
@@ -195,12 +192,11 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
   const textsOf = (ids) => ids.map((id) => tokenizer.tokenText(id));
   const source = [...tokenizer.encode(text), header.eos];
   const unchanged = off.length ? tokenizer.decode(search(model, source, options)[0].ids) : null;
-  model.switchOff(off);
-  try {
+  return model.without(off, () => {
     const { found: { ids: expected }, nodes, best } = target === undefined
       ? searchTree(model, tokenizer, source, options)
       : { found: { ids: [...tokenizer.encode(target), header.eos] }, nodes: [], best: [] };
-    const inputs = inputsOf(model, expected);
+    const inputs = [header.bos, ...expected.slice(0, -1)];
     const [nSource, nTarget] = [source.length, inputs.length];
     model.start(source, nTarget, model.sourceReader);
     const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
@@ -226,38 +222,27 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
       vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
       stream, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
       ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
-      live: { off, unchanged, output, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true, source, expected },
+      live: { off, unchanged, output, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true },
     };
-  } finally {
-    model.switchOff([]);
-  }
+  });
 }
 
-/** Execute something for the model of a record as it was then, with its heads switched off. */
-function again(model, { off, source, expected }, program, act) {
-  model.switchOff(off);
-  try {
-    model.start(source, expected.length, program);
-    return act(inputsOf(model, expected));
-  } finally {
-    model.switchOff([]);
-  }
-}
-
-/** What the model of a record predicts at a position of it: see `distributionOf`. */
-export function distribution(model, tokenizer, recorded, position) {
-  return again(model, recorded, model.encoder, (inputs) => {
+/** What the model of a record predicts at a position of its target: see `distributionOf`. `source` and `inputs`: the tokens of its sides. */
+export function distribution(model, tokenizer, { off, source, inputs }, position) {
+  return model.without(off, () => {
+    model.start(source, inputs.length);
     model.read(model.scorer, inputs.slice(0, position + 1));
     return distributionOf(tokenizer, model.logProbs(position));
   });
 }
 
 /** The matrices of a head of the model of a record: see `stepsOf`. */
-export function headOf(model, recorded, { kind, layer, head }) {
-  return again(model, recorded, model.sourceReader, (inputs) => {
-    const { read_source: source, read_target: target } = model.header;
-    if (kind !== "encoder") model.read(model.targetReader, inputs);
-    const [nQueries, nKeys] = [kind === "encoder" ? recorded.source.length : inputs.length, kind === "decoder" ? inputs.length : recorded.source.length];
-    return stepsOf(model, attentionOf(kind === "encoder" ? source : target, kind, layer), head, nQueries, nKeys);
+export function headOf(model, { off, source, inputs }, { kind, layer, head }) {
+  const { read_source: readSource, read_target: readTarget } = model.header;
+  return model.without(off, () => {
+    model.start(source, inputs.length, model.sourceReader);
+    if (kind === "encoder") return stepsOf(model, attentionOf(readSource, kind, layer), head, source.length, source.length);
+    model.read(model.targetReader, inputs);
+    return stepsOf(model, attentionOf(readTarget, kind, layer), head, inputs.length, kind === "decoder" ? inputs.length : source.length);
   });
 }

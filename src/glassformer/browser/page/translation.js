@@ -154,7 +154,7 @@ export class Translator {
       modelText !== core && "The model is given the text in the case that it knows.",
     ];
     const found = record(this.model, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off }, target);
-    this.recorded = found.live;
+    this.recorded = { off: found.live.off, source: found.sides.source.ids, inputs: found.sides.target.ids };
     return { ...found, notes: [...notes.filter(Boolean), ...found.notes] };
   }
 

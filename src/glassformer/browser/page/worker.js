@@ -29,7 +29,7 @@ const METHODS = {
     const build = wanted ?? exactBuilds()[0];
     const kernels = new Kernels(builds[build]);
     const { header, base } = await (model ? received(kernels, [model], size, sum) : fetched(kernels, url, size, sum, (n) => postMessage({ id, part: n / size })))
-      .catch((error) => { throw error instanceof OutOfMemory ? error : new Error(model ? "damaged" : error instanceof TypeError ? "noServer" : "damaged"); });
+      .catch((error) => { throw error instanceof OutOfMemory ? error : new Error(!model && error instanceof TypeError ? "noServer" : "damaged"); });
     const tokenizer = tokenizerOf(header.tokenizer);
     if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, base), tokenizer);
     else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, base, tokenizer);

@@ -16,7 +16,7 @@ function change(settings) {
 
 const receivers = new Map(); // of answers, by what was asked
 
-/** Ask the page around this one, which answers unless something else was asked in the meantime. */
+/** Ask the page around this one. An answer comes too late if something else was asked in the meantime. */
 export function ask(name, values, receive) {
   receivers.set(name, (data) => { if (JSON.stringify(data.values) === JSON.stringify(values)) receive(data.answer); });
   parent.postMessage({ ask: name, values }, "*");
@@ -40,7 +40,7 @@ export function switchButtons({ live }, a, head) {
   const heads = typeof head === "number" ? [head] : Array.from({ length: a.weights.shape[0] }, (_, i) => i);
   const others = live.off.filter((row) => !heads.some((other) => same(row, a, other)));
   const areOff = live.off.length - others.length === heads.length;
-  const what = heads.length === 1 || typeof head === "number" ? "this head" : "the heads of this layer";
+  const what = typeof head === "number" ? "this head" : "the heads of this layer";
   return el("p", { class: "buttons" },
     el("button", { type: "button", class: "switch", onclick: () => change({ off: areOff ? others : [...others, ...heads.map((other) => [a.kind, a.layer, other])] }) },
       `Switch ${what} ${areOff ? "on" : "off"}`),

@@ -2,7 +2,7 @@
 import { el } from "./elements.js";
 
 const STEPS = {
-  Tokens: () => "The model reads numbers. Each piece of the text here, a token, has one, which stands below it. Look for words that are divided: rare words have several tokens.",
+  Tokens: () => "The model reads numbers. Each piece of the text here, a token, has one, which is below it. Look for words that are divided: rare words have several tokens.",
   Predictions: ({ predicts }) => (predicts === "next"
     ? "The model writes one token after another. A row is a step: how probable the token was that comes next. Look for a pale cell: there the model was uncertain, and on the right is what it would have written instead."
     : "What the model predicts, and how probable it is. Change a word of the text, and see which predictions change."),
@@ -11,12 +11,12 @@ const STEPS = {
   Attention: ({ live }) => "Each small map is a head: strong cells show from which tokens (columns) a token (row) takes information. Select some. Look for a diagonal, "
     + `a column that all rows attend to, and pairs of words that belong together.${live?.canSwitch ? " Then switch a head off: does the output change? And without all heads of the layer?" : ""}`,
   "One head, step by step": () => "The same head in numbers. Point at a number of the weights, and see from which scores it comes; then at a score, and see its query and its key. Attention is nothing but these products.",
-  Alignment: () => "The mean of the heads that look from the target to the source. Look for words in another order, and for one word that has become two.",
+  Alignment: () => "The mean of the heads by which the target attends to the source. Look for words in another order, and for one word that has become two.",
   Search: ({ live }) => `Several beginnings of the translation compete, and after each step the most probable ones are kept. Look for a step where the later winner was not the first.${
     live ? " With a beam of 1, there is no competition: is the translation another one?" : ""}`,
   "Layer by layer": () => "What would the model say after an earlier layer? Read a column from below: the word becomes clearer. Look for the layer in which the final word appears.",
   "Residual stream": () => "Each token is a vector that every layer changes; its length is shown. Look for lines that leave the others: often a punctuation mark, or the end of the sentence.",
-  Vectors: () => "The numbers that the first layer is given: one row for each token. Tokens with similar meanings have similar rows.",
+  Vectors: () => "The numbers that the first layer is given: one row for each token. Tokens with similar meanings often have similar rows.",
 };
 
 let current = -1; // the step that is shown; -1: none

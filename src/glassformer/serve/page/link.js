@@ -5,8 +5,10 @@ const asked = new URLSearchParams(location.hash.slice(1));
 /** The text; null if there is none. */
 export const linkedText = asked.get("q");
 
-const isHead = (x) => Array.isArray(x) && ["encoder", "decoder", "cross"].includes(x[0]) && [x[1], x[2]].every(Number.isInteger);
-const numbers = (x = {}) => Object.fromEntries(["beam", "alpha"].filter((name) => Number.isFinite(x?.[name])).map((name) => [name, x[name]]));
+const isIndex = (x) => Number.isInteger(x) && x >= 0;
+const isHead = (x) => Array.isArray(x) && ["encoder", "decoder", "cross"].includes(x[0]) && isIndex(x[1]) && isIndex(x[2]);
+const LIMITS = { beam: [1, 12], alpha: [0, 2] }; // of the sliders
+const isSearch = ([name, x]) => name in LIMITS && x >= LIMITS[name][0] && x <= LIMITS[name][1] && (name !== "beam" || isIndex(x));
 
 /** The settings of the inside: heads that are switched off, the search, and the head that is shown; undefined if it is not asked for. */
 export const linkedInside = settings(asked.get("inside"));
@@ -16,8 +18,11 @@ function settings(text) {
   try {
     const { off = [], search, view } = JSON.parse(text || "{}");
     const { kind, layer, head } = view ?? {};
-    const isView = isHead([kind, layer, Number.isInteger(head) ? head : 0]);
-    return { wanted: { off: [off].flat().filter(isHead), search: numbers(search) }, view: isView ? { kind, layer, head } : undefined };
+    const isView = isHead([kind, layer, ["mean", "roll-out"].includes(head) ? 0 : head]);
+    return {
+      wanted: { off: [off].flat().filter(isHead), search: Object.fromEntries(Object.entries(search ?? {}).filter(isSearch)) },
+      view: isView ? { kind, layer, head } : undefined,
+    };
   } catch { // not of this page
     return { wanted: { off: [], search: {} } };
   }
