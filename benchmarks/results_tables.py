@@ -55,7 +55,7 @@ def peak(record: dict) -> list[Row]:
 
 def gpu(size: str) -> Rows:
     def row(name: str, result: dict) -> Row:
-        rate = result.get("target_tokens_per_s", result.get("targets_per_s"))
+        rate = next(result[key] for key in ("target_tokens_per_s", "tokens_per_s", "targets_per_s") if key in result)
         mfu = percent(result["mfu"]) if "mfu" in result else ""
         start = f"{result['seconds_to_step_10']} s" if "seconds_to_step_10" in result else ""
         return [name.replace(f" {size}", ""), rate, result["steps_per_s"], mfu, f"{result['peak_gib']} GiB", start]
@@ -330,8 +330,9 @@ TABLES = {
         {"train_memory": lambda r: [[name, f"{mb:,} MB"] for name, mb in r["peak_mb"].items()]},
         ("torch", "transformers"),
     ),
-    "gpu base": Table(GPU_COLUMNS, {"train_speed_gpu": gpu("base")}, ("torch", "transformers"), note=True),
-    "gpu tiny": Table(GPU_COLUMNS, {"train_speed_gpu": gpu("tiny")}),
+    "gpu base": Table(GPU_COLUMNS, {"train_speed_gpu_base": gpu("base")}, ("torch", "transformers"), note=True),
+    "gpu tiny": Table(GPU_COLUMNS, {"train_speed_gpu_tiny": gpu("tiny")}),
+    "gpu texts": Table(GPU_COLUMNS, {"train_speed_gpu_gpt2": gpu("gpt2")}, ("transformers",)),
     "same bits": Table(("training", "repeated", "killed and started again"), {"same_bits": same_bits}),
     "processes": Table(("processes", "target tokens/s"), {"processes": processes}),
     "trainer": Table(
@@ -450,7 +451,7 @@ README_ROWS = [
         lambda r: listed(r["ratio"]),
     ),
     (
-        "train_speed_gpu",
+        "train_speed_gpu_base",
         "the whole trainer at base size relative to bare steps of the compiled torch.nn.Transformer",
         gpu_ratio,
     ),

@@ -5,7 +5,7 @@ torch.nn.Transformer and of Hugging Face's models run in a bare loop on tensors 
 same sizes, bf16 and the fused Adam, compiled. Model FLOP utilization (MFU) counts the matrix products of the
 model, forward and backward, relative to the speed of a product of 8,192 x 8,192 matrices in bf16.
 
-usage: python -m benchmarks.train_speed_gpu [GROUP ...]      groups: tiny base big ragged bert gpt2 t5
+usage: python -m benchmarks.train_speed_gpu [GROUP ...]      groups: tiny base big bert gpt2 t5
 """
 
 import json
@@ -21,7 +21,7 @@ import torch.nn.functional as F
 
 import glassformer as gf
 from benchmarks import train_speed as peers
-from benchmarks.machine import load_own, save
+from benchmarks.machine import save
 
 LENGTH = 25
 """Tokens on each side of a pair, with the end token."""
@@ -202,9 +202,10 @@ def pair_group(preset: str, folder: Path, peak: float, add) -> None:
         add(f"{name} {preset}, compiled", rates(step_speed(pair_peer(name, preset))))
     if preset == "base":
         ours("off")
+        ragged(folder, add)
 
 
-def ragged_group(folder: Path, add) -> None:
+def ragged(folder: Path, add) -> None:
     """Base on pairs of uneven lengths: targets are real tokens, without padding."""
     _, vocab_size, n_pairs, _ = SIZES["base"]
     file = pairs_file(folder / "ragged.tsv", vocab_size, ragged_lengths(100_000))
@@ -235,22 +236,18 @@ def text_group(name: str, folder: Path, add) -> None:
 
 
 def main():
-    groups = sys.argv[1:] or [*SIZES, "ragged", *MODELS]
-    record = {"device": torch.cuda.get_device_name(), "product_tflops": product_tflops(), "results": {}}
-    if sys.argv[1:]:
-        record["results"] = load_own("train_speed_gpu", record["device"]).get("results", {})
+    peak = product_tflops()
+    for group in sys.argv[1:] or [*SIZES, *MODELS]:
+        record = {"device": torch.cuda.get_device_name(), "product_tflops": peak, "results": {}}
 
-    def add(name, result):
-        record["results"][name] = result
-        print(name, result, flush=True)
-        save("train_speed_gpu", record, f"python -m benchmarks.train_speed_gpu {' '.join(groups)}")
+        def add(name, result, record=record, group=group):
+            record["results"][name] = result
+            print(name, result, flush=True)
+            save(f"train_speed_gpu_{group}", record, f"python -m benchmarks.train_speed_gpu {group}")
 
-    for group in groups:
         with tempfile.TemporaryDirectory() as folder:
             if group in SIZES:
-                pair_group(group, Path(folder), record["product_tflops"], add)
-            elif group == "ragged":
-                ragged_group(Path(folder), add)
+                pair_group(group, Path(folder), peak, add)
             else:
                 text_group(group, Path(folder), add)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ from glassformer.train_config import TrainConfig
 from glassformer.training import cuda_graphs
 from glassformer.training.cuda_graphs import CudaGraphs
 from glassformer.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from glassformer.training.progress import Reporter
 from glassformer.training.step import TrainingStep
+from glassformer.training.step_log import StepLog
 from tests.training.test_trainer import N_PAIRS, gradients, tokenizer, trainer, weights
 
 __all__ = ["tokenizer", "trainer"]
@@ -203,10 +206,12 @@ def test_a_non_finite_loss_skips_the_update(trainer):
 
 class NoSynchronization(TorchDispatchMode):
     """Fails at operations for which a program must wait for a GPU: their results, or the shapes of these, are values
-    that only the GPU knows."""
+    that only the GPU knows, or they begin on the CPU (`torch.tensor`)."""
 
     aten = torch.ops.aten
-    forbidden = (aten._local_scalar_dense.default, aten.nonzero.default, aten.masked_select.default)
+    forbidden = (
+        aten._local_scalar_dense.default, aten.nonzero.default, aten.masked_select.default, aten.lift_fresh.default,
+    )  # fmt: skip
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         indices = args[1] if func is self.aten.index.Tensor else []
@@ -294,9 +299,12 @@ def test_a_step_does_not_wait_for_the_device(make):
     step = TrainingStep(objective, TrainConfig(src=("a",), out="b", precision="bf16", max_grad_norm=1.0, **ADAM), print)
     step.use_graphs()
     batches = [batch.pad_to(7, 16, objective.tokenizer.pad_id)] * 2
+    log = StepLog(step, cast(Reporter, None), lambda: 0.0, lambda loss, n_skipped: None)
     step(batches, 1e-3)  # the optimizer makes its state
     with NoSynchronization():
         step(batches, 1e-3)
+        log.restart(0.0, 0)
+        log.add(7)
 
 
 def test_a_step_on_pairs_does_not_wait_for_the_device(trainer):

@@ -57,8 +57,9 @@ class StepLog:
     def restart(self, loss_sum: float, n_skipped: int) -> None:
         """Begin with the sum of the losses and the number of skipped updates since the last record, and measure the
         speed from now on."""
-        self.loss_sum = torch.tensor(loss_sum, device=self.step.device)
-        self.n_skipped = torch.tensor(float(n_skipped), device=self.step.device)
+        # Filled on the device: a copy from the CPU would wait for a GPU.
+        self.loss_sum = torch.full((), loss_sum, device=self.step.device)
+        self.n_skipped = torch.full((), float(n_skipped), device=self.step.device)
         self.n_targets, self.since_s = 0, time.monotonic()
 
     def add(self, n_targets: int) -> None:
