@@ -35,7 +35,9 @@ def run(browser):
     tab.evaluate(f"() => {{ {bundle('tokenizer', PACKAGES)} window.tokenizerOf = $tokenizer.tokenizerOf; }}")
 
     def call(tokenizer, method, values):
-        script = "([record, method, values]) => values.map((x) => tokenizerOf(record)[method](x))"
+        script = (
+            "([record, method, values]) => { const t = tokenizerOf(record); return values.map((x) => t[method](x)); }"
+        )
         return tab.evaluate(script, [tokenizer_record(tokenizer), method, values])
 
     yield call

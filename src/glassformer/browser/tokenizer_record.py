@@ -1,6 +1,7 @@
-"""A tokenizer as the page reads it: what of tokenizer.json its JavaScript has, all else is refused."""
+"""A tokenizer as the page reads it: what of tokenizer.json its JavaScript has; all else is refused."""
 
 import json
+import re
 from typing import Any
 
 from glassformer.config import JsonObject
@@ -9,6 +10,9 @@ from glassformer.tokens.tokenizer import BYTE_OF, Tokenizer
 
 BYTE_LEVEL = {"type": "ByteLevel", "use_regex": True, "add_prefix_space": False}
 BPE_OPTIONS = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "ignore_merges")
+ADDED_OPTIONS = "single_word", "lstrip", "rstrip", "normalized"
+SIMPLE_REGEX = re.compile(r"(\\x\{[0-9a-f]+\}|\\s|[ ,0-9^|{}()<=\[\]?])+")
+"""Regular expressions that JavaScript reads alike."""
 
 
 def tokenizer_record(tokenizer: Tokenizer) -> JsonObject:
@@ -21,7 +25,8 @@ def tokenizer_record(tokenizer: Tokenizer) -> JsonObject:
     found = parts_of(parts)
     if found is None:
         raise ConfigError(
-            f"a page cannot have this tokenizer ({parts['model']['type']}): it has those of train --tokenizer."
+            f"a page cannot have this tokenizer ({parts['model']['type']}): it has those of train --tokenizer and of"
+            " SentencePiece."
         )
     special = {token["id"] for token in parts["added_tokens"] if token["special"]}
     return {
@@ -47,7 +52,7 @@ def parts_of(parts: JsonObject) -> JsonObject | None:
         case "BPE" if is_byte_level and not any(model.get(name) for name in (*BPE_OPTIONS, "byte_fallback")):
             return {
                 "kind": "bpe",
-                "merges": [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]],
+                "merges": merges_of(model),
             }
         case "BPE" if not (normalizer or before or model["merges"]) and model["byte_fallback"]:
             return {"kind": "char"}
@@ -61,7 +66,108 @@ def parts_of(parts: JsonObject) -> JsonObject | None:
                 "kind": "wordpiece", "lowercase": lowercase,
                 "strip_accents": lowercase if strip is None else strip, "max_word": model["max_input_chars_per_word"],
             }  # fmt: skip
+        case "Unigram" | "BPE" as algorithm:
+            return sentencepiece_parts(algorithm, parts)
     return None
+
+
+def sentencepiece_parts(algorithm: str, parts: JsonObject) -> JsonObject | None:
+    """The parts of a tokenizer of SentencePiece. None: it has others.
+
+    Args:
+        algorithm: "Unigram" or "BPE".
+        parts: tokenizer.json.
+    """
+    model = parts["model"]
+    added = [token for token in parts["added_tokens"] if not token["special"]]
+    refused = [name for name in BPE_OPTIONS if name not in ("unk_token", "fuse_unk") and model.get(name)]
+    is_fused = algorithm == "Unigram" or model["fuse_unk"] or not model["unk_token"]
+    if refused or not is_fused or any(token[name] for token in added for name in ADDED_OPTIONS):
+        return None
+    steps = {
+        "normalizers": [normalizer_step(part) for part in sequence(parts["normalizer"], "normalizers")],
+        "splitters": [splitter_step(part) for part in sequence(parts["pre_tokenizer"], "pretokenizers")],
+        "decoders": [decoder_step(part) for part in sequence(parts["decoder"], "decoders")],
+    }
+    if any(None in part for part in steps.values()):
+        return None
+    if algorithm == "Unigram":
+        own: JsonObject = {"scores": [score for _, score in model["vocab"]], "unknown": model["unk_id"]}
+    else:
+        own = {"merges": merges_of(model)}
+    texts = sorted((token["content"] for token in added), key=len, reverse=True)
+    return {"kind": "sentencepiece", "byte_fallback": model["byte_fallback"], "added": texts, **own, **steps}
+
+
+def merges_of(model: JsonObject) -> list[str]:
+    """The merges of a BPE model, with a space between the two parts."""
+    return [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+
+
+def sequence(part: JsonObject | None, name: str) -> list[JsonObject]:
+    """The steps of a part of tokenizer.json, which is one or a sequence of them, or none."""
+    if not part:
+        return []
+    return [step for inner in part[name] for step in sequence(inner, name)] if part["type"] == "Sequence" else [part]
+
+
+def normalizer_step(part: JsonObject) -> JsonObject | None:
+    """A step of the normalization; None if the page has no such step."""
+    match part:
+        case {"type": "Precompiled", "precompiled_charsmap": str(map_)}:
+            return {"type": "charsmap", "map": map_}
+        case {"type": "Prepend", "prepend": str(text)}:
+            return {"type": "prepend", "content": text}
+        case {"type": "Replace"}:
+            return replace_step(part)
+    return None
+
+
+def splitter_step(part: JsonObject) -> JsonObject | None:
+    """A step of the division into words; None if the page has no such step."""
+    match part:
+        case {"type": "WhitespaceSplit"}:
+            return {"type": "whitespace"}
+        case {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": prepend, "split": split}:
+            return {"type": "metaspace", "prepend": prepend, "split": split}
+        case {"type": "Split", "behavior": "Isolated", "invert": False, "pattern": {"Regex": regex}}:
+            pattern = pattern_of(regex)
+            is_boundary = all(part.startswith("(?<=") for part in regex.split("|"))  # matches no characters
+            return {"type": "boundary", "pattern": pattern} if pattern and is_boundary else None
+    return None
+
+
+def decoder_step(part: JsonObject) -> JsonObject | None:
+    """A step from tokens to a text; None if the page has no such step."""
+    match part:
+        case {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": prepend}:
+            return {"type": "metaspace", "prepend": prepend}
+        case {"type": "ByteFallback"}:
+            return {"type": "bytes"}
+        case {"type": "Fuse"}:
+            return {"type": "fuse"}
+        case {"type": "Strip", "content": content, "start": start, "stop": 0}:
+            return {"type": "strip", "content": content, "start": start}
+        case {"type": "Replace"}:
+            return replace_step(part)
+    return None
+
+
+def replace_step(part: JsonObject) -> JsonObject | None:
+    """The step that replaces a pattern; None if the page has no such pattern."""
+    match part["pattern"]:
+        case {"String": str(text)}:
+            pattern: str | None = "".join(f"\\u{{{ord(character):x}}}" for character in text)
+        case {"Regex": str(regex)}:
+            pattern = pattern_of(regex)
+    return {"type": "replace", "pattern": pattern, "content": part["content"]} if pattern else None
+
+
+def pattern_of(regex: str) -> str | None:
+    """A regular expression of JavaScript that matches as one of Oniguruma; None for all but the simplest."""
+    if not SIMPLE_REGEX.fullmatch(regex):
+        return None
+    return re.sub(r"\\x\{(\w+)\}", r"\\u{\1}", regex).replace(r"\s", r"\p{White_Space}")
 
 
 def has_all_bytes(model: Any) -> bool:

@@ -1,4 +1,6 @@
 // Tokenizers, as tokenizer.json describes them. Counterparts: tokens/tokenizer.py, and the library `tokenizers`.
+import { Tokenizer, byteTokens, encoder, textOf, withoutBytes } from "./base_tokenizer.js";
+import { SentencePiece } from "./sentencepiece.js";
 
 const BYTE_LEVEL_WORDS = new RegExp( // GPT-2's pattern; \s of Rust's regular expressions is White_Space
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+", "gu",
@@ -9,7 +11,6 @@ const CHINESE = /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73
 const CLEANED = [[" .", "."], [" ?", "?"], [" !", "!"], [" ,", ","], [" ' ", "'"], [" n't", "n't"], [" 'm", "'m"], [" do not", " don't"],
   [" 's", "'s"], [" 've", "'ve"], [" 're", "'re"]];
 const MAX_KEPT = 50000; // words
-const BYTE_TOKEN = /^<0x(..)>$/;
 
 /** A character for each byte, and the byte of each. */
 function alphabet() {
@@ -21,49 +22,6 @@ function alphabet() {
 
 const CHARACTERS = alphabet();
 const BYTE = new Map(CHARACTERS.map((character, byte) => [character, byte]));
-const encoder = new TextEncoder();
-const textOf = (bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array(bytes));
-
-/** Base class. `tokens` returns the tokens of a text: id, begin and end of its characters, in UTF-16; `join` the text of tokens. */
-class Tokenizer {
-  constructor({ vocab, prefix, specials, first, unknown }) {
-    Object.assign(this, { vocab, prefix, first, unknown, specials: new Set(specials) });
-    this.idOf = new Map(vocab.map((token, id) => [token, id]));
-  }
-
-  encode(text) {
-    return this.offsets(text).ids;
-  }
-
-  /** Token ids of a text, and where the characters of each begin and end. Parts of a character have those of the character. */
-  offsets(text) {
-    const n = this.prefix.length;
-    const tokens = this.tokens((this.prefix + text).toWellFormed());
-    const spans = tokens.map(([, start, end]) => [Math.max(0, start - n), Math.max(0, end - n)]);
-    return { ids: [...this.first, ...tokens.map(([id]) => id)], spans: [...this.first.map(() => [0, 0]), ...spans] };
-  }
-
-  decode(ids) {
-    const text = this.join(ids.filter((id) => !this.specials.has(id)).map((id) => this.vocab[id]));
-    return text.startsWith(this.prefix) ? text.slice(this.prefix.length) : text;
-  }
-
-  /** The longest text of tokens that further ones cannot change: without a character that is not complete. */
-  decodeWhole(ids) {
-    let n = ids.length;
-    while (n && (!this.decode(ids.slice(n - 1, n)) || BYTE_TOKEN.test(this.vocab[ids[n - 1]]))) n -= 1;
-    return this.decode(ids.slice(0, n)).replace(/\ufffd+$/u, "");
-  }
-
-  /** Text of one token, also of a special one. */
-  tokenText(id) {
-    return this.specials.has(id) ? this.vocab[id] : this.join([this.vocab[id]]);
-  }
-
-  startsWord(id) {
-    return /^[Ġ ▁]/u.test(this.vocab[id]);
-  }
-}
 
 /** Words in bytes, each a character: `split` divides such a word into tokens. */
 class ByteLevel extends Tokenizer {
@@ -161,31 +119,14 @@ class Characters extends Tokenizer {
     let at = 0;
     for (const character of text) {
       const end = at + character.length;
-      const bytes = () => Array.from(encoder.encode(character), (byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
-      for (const token of this.idOf.has(character) ? [character] : bytes()) found.push([this.idOf.get(token), at, end]);
+      for (const token of this.idOf.has(character) ? [character] : byteTokens(character)) found.push([this.idOf.get(token), at, end]);
       at = end;
     }
     return found;
   }
 
   join(tokens) {
-    let text = "";
-    let bytes = [];
-    const flush = () => {
-      const decoded = textOf(bytes);
-      text += encoder.encode(decoded).join() === bytes.join() ? decoded : "\ufffd".repeat(bytes.length);
-      bytes = [];
-    };
-    for (const token of tokens) {
-      const [, byte] = BYTE_TOKEN.exec(token) ?? [];
-      if (byte) bytes.push(parseInt(byte, 16));
-      else {
-        flush();
-        text += token;
-      }
-    }
-    flush();
-    return text;
+    return withoutBytes(tokens).join("");
   }
 }
 
@@ -274,7 +215,7 @@ class WordPiece extends Tokenizer {
   }
 }
 
-const KINDS = { bpe: Bpe, unigram: Unigram, char: Characters, word: Words, wordpiece: WordPiece };
+const KINDS = { bpe: Bpe, unigram: Unigram, char: Characters, word: Words, wordpiece: WordPiece, sentencepiece: SentencePiece };
 
 /** The tokenizer of a model file. */
 export function tokenizerOf(record) {
