@@ -147,14 +147,14 @@ def test_the_view_of_a_form(trained, open_page):
     tab.get_by_role("button", name="Look inside").click()
     inside = tab.frame_locator("iframe")
     inside.locator("blockquote", has_text="a good film").wait_for()
-    titles = ["Tokens", "Predictions", "Token attribution", "Attention", "One head, step by step", "Layer by layer"]
-    titles.append("Residual stream")
+    titles = ["Tokens", "The whole way", "Predictions", "Token attribution", "Attention", "One head, step by step"]
+    titles += ["Layer by layer", "Residual stream", "Vectors"]
     assert inside.locator("h2").all_text_contents() == titles
     tab.locator("textarea").fill("a bad film")
     inside.locator("blockquote", has_text="a bad film").wait_for()
     inside.get_by_role("button", name="Switch the heads of this layer off").evaluate("(node) => node.click()")
     inside.get_by_text("Switched off: encoder layer").first.wait_for()
-    assert inside.locator(".thumbnail.off").count() == task.config.n_heads
+    assert inside.locator(".overview .thumbnail.off").count() == task.config.n_heads
     inside.get_by_role("button", name=f"Switch all {task.config.n_heads} on").evaluate("(node) => node.click()")
     inside.locator(".note").first.wait_for(state="detached")
     until(tab, "document.querySelector('iframe').clientHeight > 500")

@@ -70,6 +70,7 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
     inside.locator("blockquote", has_text="The black cat.").wait_for()
     assert inside.locator("h2").all_text_contents() == [
         "Tokens",
+        "The whole way",
         "Predictions",
         "Sampling",
         "Attention",
@@ -78,14 +79,15 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
         "Search",
         "Layer by layer",
         "Residual stream",
+        "Vectors",
     ]
     until(tab, "document.querySelector('iframe').clientHeight > 500")
     click = "(node) => node.click()"  # the frame grows: one at a position may meet something else
     inside.locator("h2", has_text="Tokens").evaluate(click)
-    inside.get_by_role("button", name="layer 2, head 3").evaluate(click)
+    inside.get_by_role("button", name="layer 2, head 3", exact=True).evaluate(click)
     typed(tab, "The black dog.")
     inside.locator("blockquote", has_text="The black dog.").wait_for()
-    assert inside.get_by_role("button", name="layer 2, head 3").get_attribute("aria-pressed") == "true"
+    assert inside.get_by_role("button", name="layer 2, head 3", exact=True).get_attribute("aria-pressed") == "true"
     assert not inside.locator(".tokens").first.is_visible()
     assert tab.locator("iframe").bounding_box()["height"] < 10000
     typed(tab, "12345")
@@ -108,7 +110,7 @@ def test_a_link_opens_the_inside_with_its_settings(tabs, file):
     tab = tabs(link, OWN)
     frame = tab.frame_locator("iframe")
     frame.locator("blockquote", has_text="The black cat.").wait_for()
-    assert frame.locator(".thumbnail[aria-pressed=true]").get_attribute("aria-label") == "layer 2, head 6"
+    assert frame.locator(".overview .thumbnail[aria-pressed=true]").get_attribute("aria-label") == "layer 2, head 6"
     assert (
         frame.locator(".note")
         .first.text_content()
@@ -151,10 +153,10 @@ def test_the_tour_goes_on_with_the_next_text(tabs, file):
     inside = tab.frame_locator("iframe")
     inside.get_by_role("button", name="Tour: what to look for").evaluate(CLICK)
     titles = []
-    for i in range(9):
+    for i in range(11):
         step = inside.locator(".tour")
         titles.append(step.locator("xpath=../summary").text_content())
-        assert step.get_by_text(f"{i + 1} of 9").count() == 1
+        assert step.get_by_text(f"{i + 1} of 11").count() == 1
         if i == 3:
             scrolled = tab.evaluate("scrollY")
             typed(tab, "The black dog.")

@@ -162,3 +162,11 @@ def test_the_steps_of_a_head_are_those_of_the_worked_example(family, engines, tm
             assert found[name] == pytest.approx(wanted[name], abs=0.05 * np.abs(wanted[name]).max())
         assert np.abs(found["weights"] - wanted["weights"]).max() < TOLERANCE
         assert found["output"] == pytest.approx(found["weights"] @ found["V"], abs=1e-5)
+
+
+def test_the_vectors_of_the_first_layer_are_those_of_inspect(records):
+    for found, wanted in records:
+        for side, vectors in wanted.vectors.items():
+            own = values(found["vectors"][side]["input of layer 1"])
+            assert own == pytest.approx(vectors.get("sum", vectors["embedding"]), abs=0.02)
+            assert np.abs(own).max() > 0.1

@@ -36,7 +36,7 @@ def test_pages_of_every_family_render(opened, name, family):
     inspection = inspect(task, text_for(name), **at_most(task, 7))
     for width, scheme in ((1280, "light"), (390, "dark")):
         page = opened(inspection_page(inspection.to_dict()), width=width, scheme=scheme)
-        assert page.locator(".thumbnail").count() == sum(
+        assert page.locator(".overview .thumbnail").count() == sum(
             a.weights.shape[0]
             for a in inspection.attention
             if a.kind == ("cross" if name == "translation" else inspection.attention[0].kind)
@@ -44,11 +44,37 @@ def test_pages_of_every_family_render(opened, name, family):
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def test_the_whole_way_has_each_token_and_layer_and_leads_to_each_head(opened):
+    inspection = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
+    page = opened(inspection_page(inspection.to_dict()))
+    tables = page.locator("table.way")
+    for table, side in zip(tables.all(), inspection.sides.values(), strict=True):
+        assert table.locator("tbody tr").count() == len(side.tokens)
+    maps = {(a.kind, a.layer): a for a in inspection.attention}
+    n_heads = sum(a.weights.shape[0] for a in maps.values())
+    assert page.locator("table.way .thumbnail").count() == n_heads
+    row = tables.last.locator("tbody tr").nth(1)
+    layers = [name for name in inspection.lens if name.startswith("decoder")]
+    words = [inspection.lens[name][1].best[0].text for name in layers] + [inspection.predictions[1].best[0].text]
+    cells = [text for text in row.locator("td").all_inner_texts() if text]
+    assert cells == [word.replace(" ", "\N{MIDDLE DOT}") for word in words]
+    row.hover()
+    assert tables.last.evaluate(
+        "(table) => [table.classList.contains('lit'), table.style.getPropertyValue('--row')]"
+    ) == [True, "1"]
+    tables.last.locator("thead th").nth(-2).locator(".heads").last.locator("button").nth(1).click()
+    assert page.get_by_role("radio", name="cross-attention").is_checked()
+    assert (
+        page.locator('.overview .thumbnail[aria-pressed="true"]').get_attribute("title")
+        == f"layer {max(layer for _, layer in maps) + 1}, head 2"
+    )
+
+
 def test_selecting_heads_and_hovering_updates_the_page(opened):
     inspection = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
     page = opened(inspection_page(inspection.to_dict()))
     mean = pixels(page, ".heat canvas")
-    page.locator(".thumbnail").nth(3).click()
+    page.locator(".overview .thumbnail").nth(3).click()
     assert page.locator('.thumbnail[aria-pressed="true"]').get_attribute("title") == "layer 2, head 2"
     one = pixels(page, ".heat canvas")
     assert one != mean

@@ -252,9 +252,9 @@ def reading_record(
     *,
     pre_norm: bool,
 ) -> JsonObject:
-    """A program that also copies the queries of each attention, the keys and values of self-attention, and the output
-    of each sub-layer, without an output layer; and where they are. From these, the page computes attention weights,
-    alignments and the predictions of each layer.
+    """A program that also copies the input of the first layer, the queries of each attention, the keys and values of
+    self-attention, and the output of each sub-layer, without an output layer; and where they are. From these, the
+    page computes attention weights, alignments and the predictions of each layer.
 
     Args:
         n_own: number of caches of the own sequence, which come before those of the source.
@@ -265,7 +265,7 @@ def reading_record(
     widths = list(program.lowered.widths)
     attentions: list[JsonObject] = []
     stream: list[list[object]] = []
-    stored = (-1, -1)
+    stored, first_input = (-1, -1), -1
     sub_layers = ("self_attn", "cross_attn", "feedforward") if projections else ("self_attn", "feedforward")
 
     def copied(place: Place, n: int) -> int:
@@ -289,13 +289,16 @@ def reading_record(
                 "reach": x.reach, "bias": tables.add(x.tables[0]) if x.tables else -1,
             }  # fmt: skip
             attentions.append(record if is_own else record | {"projection": projections[layer]})
+        if first_input < 0 and x.kind == Kind.PRODUCT and x.b.buffer >= 0:  # the first sum with the residual stream
+            first_input = copied(x.b, x.n)
         instructions.append(x)
         if i in outputs:
             layer, part = divmod(len(stream), len(sub_layers))
             stream.append([f"{stack}.{layer}.{sub_layers[part]}_residual", copied(x.out, x.n)])
     record = program_record(program, instructions, tables)
     n = len(program.lowered.widths)
-    return record | {"widths": record["widths"] + widths[n:], "attentions": attentions, "stream": stream}
+    record |= {"widths": record["widths"] + widths[n:], "attentions": attentions, "stream": stream}
+    return record | {"first_input": first_input}
 
 
 def cross_projections(model: RuntimeModel, tables: TableFile) -> list[JsonObject]:

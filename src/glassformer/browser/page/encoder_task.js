@@ -1,6 +1,6 @@
 // The input of an encoder: a text or a pair of texts with special tokens. Counterpart: tasks/encoder.py.
 
-import { attentionMap, attentionOf, canSwitch, layerOutputs, lensOf, packed, rollout, stepsOf, streamOf } from "./record.js";
+import { attentionMap, attentionOf, canSwitch, layerOutputs, lensOf, packed, rollout, stepsOf, streamOf, vectorsOf } from "./record.js";
 
 export class EncoderTask {
   constructor(encoder, tokenizer) {
@@ -84,6 +84,7 @@ export class EncoderTask {
       encoder.read(encoder.sourceReader, ids, types);
       const attention = header.read_source.attentions.map((x) => attentionMap(encoder, x, n, n, "text"));
       const stream = { text: streamOf(encoder.sourceReader, n) };
+      const vectors = { text: vectorsOf(encoder.sourceReader, n) };
       const isOfLayers = !["span", "nothing"].includes(predicts);
       const outputs = isOfLayers ? layerOutputs(encoder.sourceReader, n) : {};
       const [lens, notes] = lensOf(outputs, predicts === "words" ? header.vocab_size * header.sizes.d_model : 0, (rows) => (
@@ -92,7 +93,7 @@ export class EncoderTask {
       return {
         format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: side },
         notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`, ...notes].filter(Boolean),
-        vectors: {}, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
+        vectors, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
         answer: predicts === "span" ? found : "", beam: [], best_path: [], alignment: null, agreement: null,
         saliency: predicts === "label" ? { "roll-out": this.pooled(whole) } : {},
         live: { off, unchanged, output: found, canSwitch: canSwitch([header.read_source]) },

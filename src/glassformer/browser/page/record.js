@@ -151,6 +151,14 @@ export function streamOf(program, n) {
   }));
 }
 
+/** The vectors of n tokens that the first layer reads, after a program has read them. */
+export function vectorsOf(program, n) {
+  const rows = Array.from({ length: n }, (_, i) => program.row(program.record.first_input, i));
+  const values = array([n, rows[0].length]);
+  rows.forEach((row, i) => values.set(row, i * row.length));
+  return { "input of layer 1": packed(values) };
+}
+
 /** The output of each layer but the last for n tokens, after a program has read them: rows by module path. */
 export function layerOutputs(program, n) {
   const layers = program.record.stream.filter(([name]) => name.endsWith("feedforward_residual")).slice(0, -1);
@@ -201,9 +209,11 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
     model.start(source, nTarget, model.sourceReader);
     const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
     const stream = { source: streamOf(model.sourceReader, nSource) };
+    const vectors = { source: vectorsOf(model.sourceReader, nSource) };
     model.read(model.targetReader, inputs);
     attention.push(...header.read_target.attentions.map((x) => attentionMap(model, x, nTarget, x.kind === "cross" ? nSource : nTarget)));
     stream.target = streamOf(model.targetReader, nTarget);
+    vectors.target = vectorsOf(model.targetReader, nTarget);
     const predicted = (logProbs, i) => predictedToken(tokenizer, i, expected[i], logProbs);
     const [lens, notes] = lensOf(layerOutputs(model.targetReader, nTarget), model.vocabSize * header.sizes.d_model, (rows) => (
       model.lens.apply(rows).map((logits, i) => predicted(model.normalized(logits), i))));
@@ -219,7 +229,7 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
         source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i] ?? null) },
         target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
       },
-      vectors: {}, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
+      vectors, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
       stream, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
       ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
       live: { off, unchanged, output, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true },

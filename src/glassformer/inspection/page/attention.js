@@ -9,11 +9,36 @@ const KINDS = { encoder: "encoder self-attention", decoder: "decoder self-attent
 
 let last; // the choice in a record that was shown before
 let chosen = () => {};
+let select = () => {};
 
 /** Call a function with the kind, the layer and the head that is shown, now and after each choice. */
 export function whenChosen(act) {
   chosen = act;
   if (last) act(last);
+}
+
+/** Show a head: its kind, layer and number. */
+export function showHead(choice) {
+  select(choice);
+}
+
+/** The attention maps of a record, with their numbers. */
+export function mapsOf(record) {
+  return record.attention.map((a) => ({
+    ...a,
+    weights: unpack(a.weights),
+    norms: Object.fromEntries(Object.entries(a.norms).map(([name, x]) => [name, unpack(x)])),
+  }));
+}
+
+/** A small map of a head, which acts on a click. `isPressed`: of one that can be chosen; all others have the attention in their title. */
+export function thumbnail(record, a, head, act, isPressed) {
+  const canvas = el("canvas", {});
+  redrawOnThemeChange(() => pixels(canvas, part(a.weights, head), table(shade)));
+  const off = isOff(record, a, head);
+  const [which, pressed] = isPressed === undefined ? [`${KINDS[a.kind]}, `, {}] : ["", { "aria-pressed": String(isPressed) }];
+  const title = `${which}layer ${a.layer + 1}, head ${head + 1}${off ? ", switched off" : ""}`;
+  return el("button", { type: "button", class: off ? "thumbnail off" : "thumbnail", title, "aria-label": title, ...pressed, onclick: act }, canvas);
 }
 
 /** Begin with the head of a link. */
@@ -23,11 +48,7 @@ export function beginWith(choice) {
 
 export function attention(record) {
   chosen = () => {};
-  const maps = record.attention.map((a) => ({
-    ...a,
-    weights: unpack(a.weights),
-    norms: Object.fromEntries(Object.entries(a.norms).map(([name, x]) => [name, unpack(x)])),
-  }));
+  const maps = mapsOf(record);
   const kinds = [...new Set(maps.map((a) => a.kind))];
   const state = { kind: kinds.includes("cross") ? "cross" : kinds[0], map: null, head: "mean" };
   const controls = el("div", { class: "controls" });
@@ -66,25 +87,6 @@ export function attention(record) {
     return null;
   }
 
-  function titleOf(a, head) {
-    return `layer ${a.layer + 1}, head ${head + 1}${isOff(record, a, head) ? ", switched off" : ""}`;
-  }
-
-  function thumbnail(a, head) {
-    const canvas = el("canvas", {});
-    redrawOnThemeChange(() => pixels(canvas, part(a.weights, head), table(shade)));
-    return el(
-      "button",
-      {
-        type: "button", class: isOff(record, a, head) ? "thumbnail off" : "thumbnail", title: titleOf(a, head),
-        "aria-label": titleOf(a, head),
-        "aria-pressed": String(a === state.map && head === state.head),
-        onclick: () => choose({ map: a, head }),
-      },
-      canvas,
-    );
-  }
-
   function draw() {
     const layers = ofKind(state.kind);
     const n = state.map.weights.shape[0];
@@ -103,7 +105,8 @@ export function attention(record) {
       ...layers.map((a) =>
         el(
           "div", { class: "thumbnails" }, el("span", {}, `layer ${a.layer + 1}`),
-          Array.from({ length: a.weights.shape[0] }, (_, head) => thumbnail(a, head)),
+          Array.from({ length: a.weights.shape[0] }, (_, head) =>
+            thumbnail(record, a, head, () => choose({ map: a, head }), a === state.map && head === state.head)),
         ),
       ),
     );
@@ -127,9 +130,11 @@ export function attention(record) {
     view.replaceChildren(map.node, tokens.node, norms(state, rows, columns));
   }
   if (!maps.length) return el("p", {}, "This model has no attention.");
-  const { kind, layer, head } = last ?? state;
-  choose({ kind: kinds.includes(kind) ? kind : state.kind });
-  if (layer !== undefined) choose({ map: ofKind(state.kind).find((a) => a.layer === layer) ?? state.map, head });
+  select = ({ kind, layer, head }) => {
+    choose({ kind: kinds.includes(kind) ? kind : state.kind });
+    if (layer !== undefined) choose({ map: ofKind(state.kind).find((a) => a.layer === layer) ?? state.map, head });
+  };
+  select(last ?? state);
   return el("div", {}, controls, unchanged(record), overview, view);
 }
 

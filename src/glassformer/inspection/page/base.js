@@ -149,6 +149,13 @@ export function section(title, description, ...children) {
   );
 }
 
+/** Open a section and scroll to it. */
+export function reveal(section) {
+  section.open = true;
+  section.scrollIntoView();
+  if (window !== parent) parent.postMessage({ scrollTo: section.getBoundingClientRect().top }, "*"); // a frame that is as high as its content
+}
+
 /** A group of radio buttons. */
 export function choice(label, items, selected, select) {
   const name = `choice-${Math.random().toString(36).slice(2)}`;

@@ -9,6 +9,7 @@ import { alignment, lens, predictions, saliency, tokens, vectors } from "./parts
 import { sampling } from "./sampling.js";
 import { stream } from "./stream.js";
 import { tour } from "./tour.js";
+import { way } from "./way.js";
 
 /** Elements of the page of a record. */
 export function inspection(record) {
@@ -28,9 +29,16 @@ export function inspection(record) {
 }
 
 function sectionsOf(record) {
+  const attentionSection = record.attention.length && section("Attention",
+    "Attention weights; each row sums to 1. Layers and heads are counted from 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
+    + "click to pin.", attention(record));
   return [
     section("Tokens", "The tokens of the text with their ids in the vocabulary. Hover for the character span.",
       Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
+    attentionSection && Object.keys(record.stream).length && section("The whole way",
+      "A row for each token, a column for each layer. The small maps are heads: select one. A word is what the model would predict after this layer, the stronger the color the more "
+      + "probable; the bar is the length of the token's vector. Hover over a row: the heads mark where its token takes information from.",
+      way(record, () => attentionSection)),
     record.predictions.length && section("Predictions", record.predicts === "next"
       ? "Probability of each token of the target given the tokens before it, and the most probable alternatives."
       : "The most probable outputs of the model.", predictions(record)),
@@ -39,9 +47,7 @@ function sectionsOf(record) {
       sampling(record)),
     Object.keys(record.saliency).length && section("Token attribution",
       "Contribution of each token to the predicted class. Blue: positive. Orange: negative.", saliency(record)),
-    record.attention.length && section("Attention",
-      "Attention weights; each row sums to 1. Layers and heads are counted from 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
-      + "click to pin.", attention(record)),
+    attentionSection,
     record.live && record.attention.length && headSteps(record),
     record.alignment && section("Alignment",
       "Mean of all cross-attention heads: the source tokens that each target token attends to.", alignment(record)),
@@ -54,6 +60,6 @@ function sectionsOf(record) {
     Object.keys(record.stream).length && section("Residual stream",
       "Norm of each token's vector after every sub-layer. Thick line: mean of all tokens.", stream(record)),
     Object.keys(record.vectors).length && section("Vectors",
-      "Input vectors of each token: token embedding, position embedding and their sum.", vectors(record)),
+      "The vectors that the first layer is given, and what they are the sum of.", vectors(record)),
   ].filter(Boolean);
 }

@@ -1,8 +1,10 @@
 // A tour of the page: one section after another, with what to look for.
+import { reveal } from "./base.js";
 import { el } from "./elements.js";
 
 const STEPS = {
   Tokens: () => "The model reads numbers. Each piece of the text here, a token, has one, which is below it. Look for words that are divided: rare words have several tokens.",
+  "The whole way": () => "From the left to the right: each token is a vector, each layer adds to it what its heads take from other tokens. Follow a row. Look for the layer in which the word of the output appears first, and point at a row to see in the small maps where its token takes information from.",
   Predictions: ({ predicts }) => (predicts === "next"
     ? "The model writes one token after another. A row is a step: how probable the token was that comes next. Look for a pale cell: there the model was uncertain, and on the right is what it would have written instead."
     : "What the model predicts, and how probable it is. Change a word of the text, and see which predictions change."),
@@ -38,8 +40,7 @@ export function tour(sections, record) {
         el("button", { type: "button", onclick: () => show(-1) }, "Close"), el("small", {}, `${current + 1} of ${steps.length}`))));
     if (!isMoved) return;
     next.focus({ preventScroll: true });
-    section.scrollIntoView();
-    if (window !== parent) parent.postMessage({ scrollTo: section.getBoundingClientRect().top }, "*"); // a frame that is as high as its content
+    reveal(section);
   };
   if (current >= 0) show(Math.min(current, steps.length - 1), false);
   return steps.length ? el("p", { class: "buttons" }, el("button", { type: "button", onclick: () => show(0) }, "Tour: what to look for")) : null;
