@@ -44,8 +44,8 @@ docs: $(VENV)/.dev
 	$(BIN)/glassformer demo --out build/demo --quiet
 	$(BIN)/python website/build.py build/website build/demo
 
-# A wheel for each platform and the source distribution, in dist/
-wheels: $(VENV)/.dev
+# A wheel for each platform and the source distribution with the site, in dist/
+wheels: docs
 	rm -rf dist
 	$(BIN)/python packaging/wheels.py dist
 	WHEELS=dist $(BIN)/pytest -q tests/packaging

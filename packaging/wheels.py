@@ -2,6 +2,9 @@
 
 usage: python packaging/wheels.py FOLDER [PLATFORM ...]
 
+The site is in the source distribution if `make docs` has built it. Its demo was trained on this machine: another
+processor can give other bytes.
+
 Kernels are cross-compiled by the package ziglang, of the version that pyproject.toml pins. Needs hatchling and ziglang.
 """
 

@@ -6,14 +6,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from glassformer.corpora.bilingual import Counts, read_entries
 from glassformer.corpora.example import Example
+from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.errors import ConfigError
 from glassformer.learning.inline_codes import COPIED, copied_word, with_code
 from glassformer.learning.lexicon import Lexicon
 from glassformer.learning.translation import TranslationObjective
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.translation import Translator
-from glassformer.tokens.codes import ALONE, CLOSE, CODE, CODE_TOKENS, OPEN, code_ids
+from glassformer.tokens.codes import CODE, CODE_TOKENS, code_ids
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.train_config import TrainConfig
 
@@ -125,3 +127,54 @@ def test_some_pairs_are_used_a_second_time_with_a_code_of_one_token():
 def test_a_model_without_the_tokens_cannot_be_trained_with_codes():
     with pytest.raises(ConfigError, match="--inline-codes: the model of --init-from was not trained with them"):
         objective(tokens=(), inline_codes=True)
+
+
+BOLD = '<bpt i="1">&lt;b&gt;</bpt>{}<ept i="1">&lt;/b&gt;</ept>'
+UNITS = [
+    (f"Press {BOLD.format('Save')}.", f"Appuyez sur {BOLD.format('Enregistrer')}."),
+    ('A<ph x="1">{0}</ph> B', 'B <ph x="1">{0}</ph>A'),
+    (f"Only {BOLD.format('here')}", "Seulement ici"),
+    ("plain", "simple"),
+    (f"a \ue000 {BOLD.format('b')}", f"a \ue000 {BOLD.format('b')}"),
+]
+MARKED = [
+    (f"Press {OPEN}Save{CLOSE}.", f"Appuyez sur {OPEN}Enregistrer{CLOSE}."),
+    (f"A{ALONE} B", f"B {ALONE}A"),
+    *[None] * 3,
+]
+
+
+def memory(path):
+    rows = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{src}</seg></tuv><tuv xml:lang="fr"><seg>{tgt}</seg></tuv></tu>'
+        for src, tgt in UNITS
+    )
+    path.write_text(f'<tmx version="1.4"><header srclang="en"/><body>{rows}</body></tmx>', encoding="utf-8")
+
+
+def xliff(path):
+    coded = [[re.sub(r"<bpt.*?</bpt>(.*)<ept.*?</ept>", r'<g id="1">\1</g>', text) for text in pair] for pair in UNITS]
+    rows = "".join(
+        f'<trans-unit id="{i}"><source>{src}</source><target>{tgt}</target></trans-unit>'
+        for i, (src, tgt) in enumerate(coded)
+    )
+    file = f'<file source-language="en" target-language="fr" original="a" datatype="html"><body>{rows}</body></file>'
+    path.write_text(f'<xliff version="1.2">{file}</xliff>', encoding="utf-8")
+
+
+@pytest.mark.parametrize(("write", "format"), [(memory, "tmx"), (xliff, "xliff")])
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_the_codes_of_a_file_are_used_if_both_sides_have_them(tmp_path, write, format, is_swapped):
+    path = tmp_path / f"file.{format}"
+    write(path)
+    languages = ("fr", "en") if is_swapped else ("en", "fr")
+    examples = list(read_entries(path, format, languages, fuzzy=False, skip_bad=False, counts=Counts()))
+    wanted = [pair and pair[::-1] if is_swapped else pair for pair in MARKED]
+    assert [example.marked for example in examples] == wanted
+    assert [CODE.search(example.src) for example in examples[:4]] == [None] * 4
+    logged = []
+    made_by = objective(inline_codes=True)
+    found = list(made_by.extended(iter(examples), lambda: iter(examples), logged.append))
+    assert [(example.src, example.tgt) for example in found if example.marked][1::2] == [*filter(None, wanted)]
+    assert logged[0].endswith(", and 2 with those of their files.")
+    assert list(objective().extended(iter(examples), lambda: iter(examples), logged.append)) == examples

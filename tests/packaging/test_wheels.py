@@ -157,6 +157,12 @@ def test_the_source_distribution_gives_the_same_wheel(wheels, unpacked, tmp_path
     assert again.read_bytes() == wheels["musllinux_1_1_aarch64"].read_bytes()
 
 
+def test_the_source_distribution_has_the_site_if_it_was_built(unpacked):
+    page = Path("build", "website", "site", "index.html")
+    assert (unpacked / page).exists() == (ROOT / page).exists()
+    assert (unpacked / page).exists() or "WHEELS" not in os.environ
+
+
 HIDE_ZIGLANG = """
 import sys
 from importlib.machinery import PathFinder

@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.documents.inline import TAG, detach, put_at, put_back
 from glassformer.tasks import code_positions as module
 from glassformer.tasks.code_positions import code_positions, relation
 from glassformer.tasks.translated import Translation
-from glassformer.tokens.codes import ALONE, CLOSE, CODE, CODE_TOKENS, OPEN, code_ids, encode_with_codes
+from glassformer.tokens.codes import CODE, CODE_TOKENS, code_ids, encode_with_codes
 from glassformer.tokens.tokenizer import Tokenizer
 
 

@@ -117,7 +117,7 @@ def read_entries(
             for unit in units:
                 counts.add(unit)
                 if unit.state in used and unit.src:
-                    yield Example(unit.src, unit.tgt, where, unit.number)
+                    yield Example(unit.src, unit.tgt, where, unit.number, unit.marked)
         except CorpusError as error:
             if not skip_bad:
                 raise CorpusError(f"{error}{SKIP_ADVICE}") from None

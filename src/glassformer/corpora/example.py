@@ -11,3 +11,5 @@ class Example:
     tgt: str
     path: str
     line: int
+    marked: tuple[str, str] | None = None
+    """Both texts with a character for each code, if the file has codes in them."""

@@ -25,6 +25,11 @@ MIN_WRAPPED = 50
 """Minimum length of a line after which a line of the same sentence may follow, in characters."""
 
 
+OPEN, CLOSE, ALONE = "\ue000", "\ue001", "\ue002"
+"""The characters that stand for a code in a text that a model reads: for those of a pair, and for one without a
+partner. Private ones of Unicode."""
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """What is no text."""
@@ -45,6 +50,26 @@ Content = Sequence[str | Code]
 def plain(content: Content) -> str:
     """The text without codes, in one line. Words that only codes separate stay separate."""
     return " ".join("".join(part if isinstance(part, str) else "" for part in content).split())
+
+
+def marked(content: Content) -> str:
+    """The text with a character for each code, in one line."""
+    partners = paired(content)
+    marks = (
+        part if isinstance(part, str) else ALONE if i not in partners else OPEN if partners[i] > i else CLOSE
+        for i, part in enumerate(content)
+    )
+    return " ".join("".join(marks).split())
+
+
+def marked_pair(src: Content, tgt: Content) -> tuple[str, str] | None:
+    """A text and its translation with a character for each code; None unless both have the same codes, and some."""
+    if all(isinstance(part, str) for part in src):
+        return None
+    pair = marked(src), marked(tgt)
+    counts = [[text.count(mark) for mark in (OPEN, CLOSE, ALONE)] for text in pair]
+    is_own = any(mark in plain(content) for content in (src, tgt) for mark in (OPEN, CLOSE, ALONE))
+    return pair if counts[0] == counts[1] and not is_own else None
 
 
 def segment(content: Content, escaping: Escaping) -> list[str | Segment]:

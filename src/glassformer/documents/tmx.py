@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from glassformer.documents.codes import Content, plain, segments
+from glassformer.documents.codes import Content, marked_pair, plain, segments
 from glassformer.documents.document import Document, Entry, State
 from glassformer.documents.languages import best_match
 from glassformer.documents.markup import content_of, opened
@@ -150,15 +150,12 @@ def tmx_units(name: str, chunks: Iterable[bytes], languages: tuple[str, str]) ->
                 )
             tgt_language = others[0]
         target = best_match(codes, tgt_language) if tgt_language else None
-        texts = [text_of(variants[i]) if i is not None else None for i in (source, target)]
+        contents = [content_in(variants[i]) if i is not None else () for i in (source, target)]
+        src, tgt = map(plain, contents)
         state: State = (
-            "empty"
-            if not texts[1]
-            else "fuzzy"
-            if is_machine(variants[target or 0]) or is_machine(node)
-            else "translated"
+            "empty" if not tgt else "fuzzy" if is_machine(variants[target or 0]) or is_machine(node) else "translated"
         )
-        yield Unit(texts[0] or "", texts[1] or "", state, number, (src_language, tgt_language))
+        yield Unit(src, tgt, state, number, (src_language, tgt_language), marked_pair(*contents))
 
 
 TMX_END = "</body>\n</tmx>\n"
@@ -182,8 +179,7 @@ def tmx_entry(src: str, tgt: str, languages: tuple[str, str]) -> str:
     return f"<tu>{''.join(variants)}</tu>"
 
 
-def text_of(variant: Node) -> str:
-    """The text of a variant, without codes."""
+def content_in(variant: Node) -> Content:
+    """The text of a variant, with its codes."""
     seg = variant.first("seg")
-    content: Content = content_of(seg) if seg else ()
-    return plain(content)
+    return content_of(seg) if seg else ()

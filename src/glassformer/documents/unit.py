@@ -16,3 +16,5 @@ class Unit:
     """Its line in the file, or, where these are not known, its number; counted from 1."""
     languages: tuple[str, str] = ("", "")
     """Languages as the file has them."""
+    marked: tuple[str, str] | None = None
+    """Both texts with a character for each code, if they have the same codes."""

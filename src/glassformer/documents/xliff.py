@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glassformer.documents.codes import plain, segments
+from glassformer.documents.codes import marked_pair, plain, segments
 from glassformer.documents.document import Document, Entry, Segment, State
 from glassformer.documents.languages import is_swapped
 from glassformer.documents.markup import content_of, opened, with_attribute
@@ -185,7 +185,9 @@ def xliff_units(name: str, data: bytes, languages: tuple[str, str]) -> Iterator[
     for unit, source, target in units_of(name, root, raw):
         line += raw.count(b"\n", position, source.start)
         position = source.start
-        texts = plain(content_of(source)), plain(content_of(target)) if target else ""
         state = state_of(unit, source, target)
-        texts = (texts[0], "" if state == "empty" else texts[1])
-        yield Unit(*(texts[::-1] if swapped else texts), state, line + 1, found)
+        contents = [content_of(source), content_of(target) if target and state != "empty" else []]
+        if swapped:
+            contents.reverse()
+        src, tgt = map(plain, contents)
+        yield Unit(src, tgt, state, line + 1, found, marked_pair(*contents))

@@ -5,8 +5,9 @@ from collections import Counter
 
 import numpy as np
 
+from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.learning.lexicon import Lexicon
-from glassformer.tokens.codes import ALONE, CLOSE, CODE, OPEN
+from glassformer.tokens.codes import CODE
 
 Pair = tuple[str, str]
 

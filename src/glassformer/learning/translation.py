@@ -159,16 +159,20 @@ class TranslationObjective(TextToTextObjective[Example]):
     def with_codes(
         self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
     ) -> Iterator[Example]:
-        """The examples, and some of them a second time with a code in both texts."""
+        """The examples, and a second time those whose files have codes in both texts, and some others with one."""
         lexicon = Lexicon([(example.src, example.tgt) for example in islice(training(), MAX_AUGMENTATION)])
         rng = np.random.default_rng(self.seed)
-        n = 0
+        n = n_own = 0
         for example in examples:
             yield example
-            if rng.random() < CODE_FRACTION and (pair := with_code((example.src, example.tgt), lexicon, rng)):
+            if example.marked:
+                n_own += 1
+                yield replace(example, src=example.marked[0], tgt=example.marked[1])
+            elif rng.random() < CODE_FRACTION and (pair := with_code((example.src, example.tgt), lexicon, rng)):
                 n += 1
                 yield replace(example, src=pair[0], tgt=pair[1])
-        log(f"Inline codes: {n:,} pairs are used with a code as well.")
+        own = f", and {n_own:,} with those of their files" if n_own else ""
+        log(f"Inline codes: {n:,} pairs are used with a code as well{own}.")
 
     def fit_statistics(self, data: Dataset) -> None:
         """Find the scripts of the sources, in addition to those of the model that the training starts from."""

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.lines import chunks
 from glassformer.decode_config import Precision
+from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.documents.inline import Detached, Position, aligned_positions, put_at, tag_pairs
 from glassformer.tasks.translated import Translation
-from glassformer.tokens.codes import ALONE, CLOSE, OPEN, code_ids, encode_with_codes
+from glassformer.tokens.codes import code_ids, encode_with_codes
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask

@@ -4,13 +4,11 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
+from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.tokens.tokenizer import Tokenizer
 
 CODE_TOKENS = ("<x>", "</x>", "<x/>")
 """The special tokens of an opening tag, a closing tag, and a code without a partner."""
-
-OPEN, CLOSE, ALONE = "\ue000", "\ue001", "\ue002"
-"""The characters that a text has for them: private ones of Unicode."""
 
 CODE = re.compile(f"([{OPEN}{CLOSE}{ALONE}])")
 
