@@ -20,6 +20,9 @@ from glassformer.version import __version__
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 
+COPY_AGAIN = "\n  Copy the folder again from its original location."
+"""End of the error for a file of a model folder that is damaged."""
+
 HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 """Names of repositories on the Hugging Face Hub."""
 
@@ -109,9 +112,7 @@ def read_manifest(folder: Path) -> tuple[JsonObject, list[Entry]]:
         version, files = manifest["format_version"], dict(manifest["files"])
         entries = [(str(name), int(entry["bytes"]), str(entry["sha256"])) for name, entry in files.items()]
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise CheckpointError(
-            f"{folder / MANIFEST}: damaged.\n  Copy the folder again from its original location."
-        ) from None
+        raise CheckpointError(f"{folder / MANIFEST}: damaged.{COPY_AGAIN}") from None
     if version != FORMAT_VERSION:
         is_older = isinstance(version, int) and version < FORMAT_VERSION
         raise FormatVersionError(
@@ -124,7 +125,7 @@ def read_manifest(folder: Path) -> tuple[JsonObject, list[Entry]]:
             )
         )
     if not entries:
-        raise CheckpointError(f"{folder / MANIFEST}: damaged: it lists no files.")
+        raise CheckpointError(f"{folder / MANIFEST}: damaged: it lists no files.{COPY_AGAIN}")
     return manifest, entries
 
 
@@ -137,7 +138,9 @@ def check_sizes(folder: Path, entries: Sequence[Entry]) -> None:
     for name, size, _ in entries:
         path = folder / name
         if Path(name).name != name:
-            raise CheckpointError(f"{folder / MANIFEST}: lists {name!r}, which is not a file of this folder.")
+            raise CheckpointError(
+                f"{folder / MANIFEST}: lists {name!r}, which is not a file of this folder.{COPY_AGAIN}"
+            )
         try:
             if not path.is_file():
                 raise CheckpointError(f"{path}: missing.\n  Copy the folder again from its original location.")
@@ -166,10 +169,7 @@ def check_digests(folder: Path, entries: Sequence[Entry]) -> None:
 
 def damaged(path: Path) -> CheckpointError:
     """The error of a file that is not the one in the manifest."""
-    return CheckpointError(
-        f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.\n"
-        "  Copy the folder again from its original location."
-    )
+    return CheckpointError(f"{path}: damaged: its SHA-256 is not the one in {MANIFEST}.{COPY_AGAIN}")
 
 
 def sha256(path: Path) -> str:
@@ -188,12 +188,12 @@ def read_json(path: Path) -> JsonObject:
         if not path.is_file() and path.exists():
             raise CheckpointError(f"{path}: not a regular file.")
         if path.stat().st_size > MAX_JSON_BYTES:
-            raise CheckpointError(f"{path}: larger than {MAX_JSON_BYTES:,} bytes; not a glassformer file.")
+            raise CheckpointError(f"{path}: larger than {MAX_JSON_BYTES:,} bytes; not a glassformer file.{COPY_AGAIN}")
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: damaged: not JSON: {error}.") from None
+        raise CheckpointError(f"{path}: damaged: not JSON: {error}.{COPY_AGAIN}") from None
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: damaged: not a JSON object.")
+        raise CheckpointError(f"{path}: damaged: not a JSON object.{COPY_AGAIN}")
     return value

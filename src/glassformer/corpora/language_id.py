@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glassformer.errors import CheckpointError
+from glassformer.manifest import COPY_AGAIN
 
 FILE = "languages.json"
 MAX_N = 4
@@ -88,7 +89,7 @@ class LanguageProfiles:
         try:
             text = path.read_text(encoding="utf-8")
         except ValueError:
-            raise CheckpointError(f"{path}: damaged: not UTF-8.") from None
+            raise CheckpointError(f"{path}: damaged: not UTF-8.{COPY_AGAIN}") from None
         return cls.from_json(text)
 
     @classmethod
@@ -114,10 +115,10 @@ class LanguageProfiles:
                 for language, value in json.loads(text).items()
             }
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            raise CheckpointError(f"{FILE}: damaged.") from None
+            raise CheckpointError(f"{FILE}: damaged.{COPY_AGAIN}") from None
         for language, profile in profiles.items():
             if not all(0 <= n <= profile.total < MAX_COUNT for n in (0, *profile.counts.values())):
-                raise CheckpointError(f"{FILE}: damaged: the counts of {language!r}.")
+                raise CheckpointError(f"{FILE}: damaged: the counts of {language!r}.{COPY_AGAIN}")
         return cls(profiles)
 
     def to_json(self) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError
+from glassformer.manifest import COPY_AGAIN
 
 Ints = NDArray[np.int32]
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -114,14 +115,14 @@ class Shortlist:
         """
         names = ("frequent", "begins", "targets")
         if set(tensors) != set(names) or any(t.dtype != np.int32 or t.ndim != 1 for t in tensors.values()):
-            raise CheckpointError(f"{FILE}: damaged.")
+            raise CheckpointError(f"{FILE}: damaged.{COPY_AGAIN}")
         frequent, begins, targets = (tensors[name] for name in names)
         tokens = np.concatenate([frequent, targets])
         if (
             len(begins) != vocab_size + 1 or begins[0] != 0 or begins[-1] != len(targets) or (np.diff(begins) < 0).any()
             or not len(frequent) or tokens.min() < 0 or tokens.max() >= vocab_size
         ):  # fmt: skip
-            raise CheckpointError(f"{FILE}: damaged, or of another vocabulary.")
+            raise CheckpointError(f"{FILE}: damaged, or of another vocabulary.{COPY_AGAIN}")
         return cls(frequent, begins, targets)
 
 

@@ -14,7 +14,7 @@ from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames
 from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
 from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
-from glassformer.manifest import read_json
+from glassformer.manifest import COPY_AGAIN, read_json
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model, WithoutWeights
 from glassformer.models.families import FAMILIES
@@ -104,7 +104,7 @@ def config_errors(path: Path) -> Iterator[None]:
     except KeyError as error:
         raise CheckpointError(f"{path}: missing field {error}.") from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path}: damaged: {error}.") from None
+        raise CheckpointError(f"{path}: damaged: {error}.{COPY_AGAIN}") from None
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
 
@@ -150,7 +150,10 @@ def read_weights(source: Path) -> Tensors:
             f"M.from_pretrained('{source}').save_pretrained('{source}')\""
         )
     if not files:
-        raise CheckpointError(f"{source}: no model.safetensors.")
+        raise CheckpointError(
+            f"{source}: no model.safetensors.\n"
+            "  Name the folder of a model, or convert its weights: save_pretrained(…, safe_serialization=True)."
+        )
     tensors: Tensors = {}
     for file in files:
         for name, value in checkpoint.read_tensors(file).items():

@@ -7,6 +7,7 @@ import numpy as np
 from glassformer.errors import CheckpointError
 from glassformer.kernels.program import PANEL, Array, Kind, padded
 from glassformer.kernels.quantize import half_table, pack, quantize_weight, unpack
+from glassformer.manifest import COPY_AGAIN
 from glassformer.runtime.graph import Floats, Table
 from glassformer.runtime.lowering import Matrix, Node
 
@@ -51,7 +52,7 @@ class Tables:
         array: Array = self.stored.get(name, np.empty(0))
         size = int(np.prod(shape, dtype=object))
         if array.dtype != dtype or array.ndim != 1 or len(array) != stored_size(size, array.itemsize):
-            raise CheckpointError(f"the table {name} does not match the sizes in config.json.")
+            raise CheckpointError(f"the table {name} does not match the sizes in config.json.{COPY_AGAIN}")
         self.arrays.append(array)
         return array[:size].reshape(shape)
 

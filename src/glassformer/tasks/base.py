@@ -16,6 +16,7 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import INFERENCE, DecodeConfig, OptionGroup, check_groups
 from glassformer.devices import Device
 from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.manifest import COPY_AGAIN
 from glassformer.model_config import FAMILIES, Kind, families_of_kind
 from glassformer.runtime import graph_file
 from glassformer.runtime.stored import KEPT, WEIGHTS_FILE, StoredModel
@@ -297,22 +298,22 @@ class Task(ABC, Generic[ExampleT]):
             CheckpointError: the folder is damaged, or its model family does not support the task.
         """
         tokenizer = Tokenizer.from_folder(folder)
-        config = dict(config)
+        config, path = dict(config), folder / "config.json"
         family = str(config.pop("model_type", None)).removeprefix("glassformer-")
         labels, is_int8 = config.pop("labels", ()), config.pop("precision", None) == "int8"
         stored = {name: config.pop(name) for name in cls.stored_attributes if name in config}
         if family not in cls.families():
-            raise CheckpointError(f"{folder / 'config.json'}: {cls.name} is not supported by model family {family!r}.")
+            raise CheckpointError(f"{path}: {cls.name} is not supported by model family {family!r}.")
         if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
-            raise CheckpointError(f"{folder / 'config.json'}: damaged: labels is {labels!r}, not a list of strings.")
+            raise CheckpointError(f"{path}: damaged: labels is {labels!r}, not a list of strings.{COPY_AGAIN}")
         try:
             model_config = FAMILIES[family].config_class.model_validate(config)
         except ValidationError as error:
-            raise CheckpointError(f"{folder / 'config.json'}: {format_validation_error(error, {})}") from None
+            raise CheckpointError(f"{path}: {format_validation_error(error, {})}") from None
         n_labels = getattr(model_config, "n_labels", len(labels))
         if cls.has_classes and len(labels) != n_labels:
             raise CheckpointError(
-                f"{folder / 'config.json'}: damaged: n_labels is {n_labels}, but labels has {len(labels)} entries."
+                f"{path}: damaged: n_labels is {n_labels}, but labels has {len(labels)} entries.{COPY_AGAIN}"
             )
         if tokenizer.vocab_size > model_config.vocab_size:
             raise CheckpointError(
@@ -320,15 +321,13 @@ class Task(ABC, Generic[ExampleT]):
                 f" is {model_config.vocab_size}."
             )
         if (head := cls.head_config.get("head")) and (found := getattr(model_config, "head", None)) != head:
-            raise CheckpointError(
-                f"{folder / 'config.json'}: damaged: head is {found!r}, expected {head!r} for {cls.name}."
-            )
+            raise CheckpointError(f"{path}: damaged: head is {found!r}, expected {head!r} for {cls.name}.{COPY_AGAIN}")
         graph = read_graph(folder, family, model_config)
         model = StoredModel(folder, family, model_config, graph, is_int8=is_int8)
         task = cls(model, tokenizer, device, labels)
         for name, value in stored.items():
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                raise CheckpointError(f"{folder / 'config.json'}: damaged: {name} is {value!r}, not a list of strings.")
+                raise CheckpointError(f"{path}: damaged: {name} is {value!r}, not a list of strings.{COPY_AGAIN}")
             setattr(task, name, tuple(value))
         return task
 

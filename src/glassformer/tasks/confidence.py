@@ -19,6 +19,7 @@ from glassformer.config import JsonObject
 from glassformer.corpora.terms import places_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, UserError
+from glassformer.manifest import COPY_AGAIN
 from glassformer.shapes import Bool, Float
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -104,12 +105,12 @@ class Confidence:
             )
             confidence = cls(mean, scale, coefficients, int(record["n_words"]))
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise CheckpointError(f"{FILE}: damaged.") from None
+            raise CheckpointError(f"{FILE}: damaged.{COPY_AGAIN}") from None
         sizes = len(mean), len(scale), len(coefficients)
         if sizes != (N_FEATURES, N_FEATURES, N_FEATURES + 1) or not (
             np.isfinite([*mean, *scale, *coefficients]).all() and min(scale) > 0
         ):
-            raise CheckpointError(f"{FILE}: damaged.")
+            raise CheckpointError(f"{FILE}: damaged.{COPY_AGAIN}")
         return confidence
 
 

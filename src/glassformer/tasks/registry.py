@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar, overload
 from glassformer import checkpoint
 from glassformer.devices import pick_device
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.manifest import MANIFEST, read_json, verified
+from glassformer.manifest import COPY_AGAIN, MANIFEST, read_json, verified
 from glassformer.tasks.base import AnyTask
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
@@ -88,7 +88,9 @@ def load_verified(
     """
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if name not in files:
-            raise CheckpointError(f"{model_folder}: not a model folder: its {MANIFEST} does not list {name}.")
+            raise CheckpointError(
+                f"{model_folder}: not a model folder: its {MANIFEST} does not list {name}.{COPY_AGAIN}"
+            )
     config = read_json(model_folder / "config.json")
     name = str(config.pop("task", None))
     if name not in TASKS:
@@ -113,6 +115,8 @@ def find_model(folder: Path) -> Path:
         return folder
     step_folder = checkpoint.newest(folder / "best") or checkpoint.newest(folder / "checkpoints")
     if step_folder is None:
-        raise CheckpointError(f"{folder}: the training has not saved a checkpoint yet.")
+        raise CheckpointError(
+            f"{folder}: the training has not saved a checkpoint yet.\n  Repeat its command: it goes on, and saves one."
+        )
     print(f"note: the training in {folder} has not finished; using {step_folder.relative_to(folder)}.", file=sys.stderr)
     return step_folder

@@ -11,6 +11,7 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import DecodeConfig
 from glassformer.devices import Device
 from glassformer.errors import CheckpointError, CorpusError
+from glassformer.manifest import COPY_AGAIN
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
@@ -61,6 +62,7 @@ class Regressor(LabelTask):
             if low is None or high is None or low >= high:
                 raise CheckpointError(
                     f"{folder / 'config.json'}: damaged: labels is {labels!r}, not the lowest and the highest number."
+                    f"{COPY_AGAIN}"
                 )
         return super().from_folder(folder, config, device)
 

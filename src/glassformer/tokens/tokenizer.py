@@ -12,6 +12,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.errors import CheckpointError, ConfigError, UserError
+from glassformer.manifest import COPY_AGAIN
 
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 DEFAULT_SPECIAL_TOKENS = (PAD, BOS, EOS)
@@ -174,13 +175,13 @@ class Tokenizer:
             config = folder / "tokenizer_config.json"
             names = json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
         except (OSError, ValueError, RecursionError) as error:
-            raise CheckpointError(f"{folder}: no usable tokenizer: {error}.") from None
+            raise CheckpointError(f"{folder}: no usable tokenizer: {error}.{COPY_AGAIN}") from None
         if not isinstance(names, dict):
-            raise CheckpointError(f"{config}: damaged: not a JSON object.")
+            raise CheckpointError(f"{config}: damaged: not a JSON object.{COPY_AGAIN}")
         specials = SpecialTokens(**{f.name: names[f.name] for f in fields(SpecialTokens) if f.name in names})
         for name, value in asdict(specials).items():
             if not (isinstance(value, str) or (name in ("mask_token", "first_token") and value is None)):
-                raise CheckpointError(f"{config}: damaged: {name} is {value!r}, not a string.")
+                raise CheckpointError(f"{config}: damaged: {name} is {value!r}, not a string.{COPY_AGAIN}")
         return cls.from_json(text, specials)
 
     @classmethod
@@ -192,7 +193,7 @@ class Tokenizer:
         """
         backend = wrap_native_errors(
             lambda: tokenizers.Tokenizer.from_str(text),
-            lambda problem: CheckpointError(f"tokenizer.json: not a tokenizer: {problem}"),
+            lambda problem: CheckpointError(f"tokenizer.json: not a tokenizer: {problem}{COPY_AGAIN}"),
         )
         return cls(backend, specials)
 
@@ -213,7 +214,7 @@ class Tokenizer:
         """
         token_id = self.backend.token_to_id(token)
         if token_id is None:
-            raise CheckpointError(f"tokenizer.json: the special token {token} is missing.")
+            raise CheckpointError(f"tokenizer.json: the special token {token} is missing.{COPY_AGAIN}")
         return token_id
 
     @property
