@@ -6,7 +6,7 @@ import random
 import pytest
 import tokenizers
 import transformers
-from tokenizers import decoders, models, normalizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 pytest.importorskip("sentencepiece")
 
@@ -63,13 +63,18 @@ def test_the_tokenizer_of_marian(run, marian):
     assert_alike(run, import_tokenizer(folder, config, "encoder-decoder"))
 
 
-def test_the_tokenizer_of_llama(run):
+@pytest.mark.parametrize("has_words", [True, False], ids=["tokens within words", "tokens with spaces inside"])
+def test_the_tokenizer_of_llama(run, has_words):
     """Spaces are replaced in the whole text, which is one word."""
     backend = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     backend.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=400, special_tokens=names, show_progress=False)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=900, special_tokens=names, show_progress=False)
+    if has_words:
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
     backend.train_from_iterator(LINES, trainer)
+    backend.pre_tokenizer = None
+    assert has_words != any("\u2581" in token.lstrip("\u2581") for token in backend.get_vocab())
     parts = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     backend.decoder = decoders.Sequence(parts)
     written = json.loads(backend.to_str())

@@ -50,10 +50,7 @@ def parts_of(parts: JsonObject) -> JsonObject | None:
     is_byte_level = not normalizer and BYTE_LEVEL.items() <= before.items()
     match model["type"]:
         case "BPE" if is_byte_level and not any(model.get(name) for name in (*BPE_OPTIONS, "byte_fallback")):
-            return {
-                "kind": "bpe",
-                "merges": merges_of(model),
-            }
+            return {"kind": "bpe", "merges": merges_of(model)}
         case "BPE" if not (normalizer or before or model["merges"]) and model["byte_fallback"]:
             return {"kind": "char"}
         case "Unigram" if is_byte_level and has_all_bytes(model):
@@ -81,8 +78,9 @@ def sentencepiece_parts(algorithm: str, parts: JsonObject) -> JsonObject | None:
     model = parts["model"]
     added = [token for token in parts["added_tokens"] if not token["special"]]
     refused = [name for name in BPE_OPTIONS if name not in ("unk_token", "fuse_unk") and model.get(name)]
-    is_fused = algorithm == "Unigram" or model["fuse_unk"] or not model["unk_token"]
-    if refused or not is_fused or any(token[name] for token in added for name in ADDED_OPTIONS):
+    is_fused = algorithm == "Unigram" or model["fuse_unk"]
+    has_unknown = model["unk_id" if algorithm == "Unigram" else "unk_token"] is not None
+    if refused or not (is_fused and has_unknown) or any(token[name] for token in added for name in ADDED_OPTIONS):
         return None
     steps = {
         "normalizers": [normalizer_step(part) for part in sequence(parts["normalizer"], "normalizers")],
@@ -132,7 +130,7 @@ def splitter_step(part: JsonObject) -> JsonObject | None:
             return {"type": "metaspace", "prepend": prepend, "split": split}
         case {"type": "Split", "behavior": "Isolated", "invert": False, "pattern": {"Regex": regex}}:
             pattern = pattern_of(regex)
-            is_boundary = all(part.startswith("(?<=") for part in regex.split("|"))  # matches no characters
+            is_boundary = all(branch.startswith("(?<=") for branch in regex.split("|"))  # matches no characters
             return {"type": "boundary", "pattern": pattern} if pattern and is_boundary else None
     return None
 
@@ -155,11 +153,9 @@ def decoder_step(part: JsonObject) -> JsonObject | None:
 
 def replace_step(part: JsonObject) -> JsonObject | None:
     """The step that replaces a pattern; None if the page has no such pattern."""
-    match part["pattern"]:
-        case {"String": str(text)}:
-            pattern: str | None = "".join(f"\\u{{{ord(character):x}}}" for character in text)
-        case {"Regex": str(regex)}:
-            pattern = pattern_of(regex)
+    found = part["pattern"]
+    literal = "".join(f"\\u{{{ord(character):x}}}" for character in found.get("String", ""))
+    pattern = literal or pattern_of(found.get("Regex", ""))
     return {"type": "replace", "pattern": pattern, "content": part["content"]} if pattern else None
 
 

@@ -2,6 +2,7 @@
 import { Tokenizer, byteTokens, encoder, withoutBytes } from "./base_tokenizer.js";
 
 const SPACE = "\u2581"; // stands for a space in a token
+const INSIDE = new RegExp(`[^${SPACE}]${SPACE}`, "u"); // a space within a token
 const MAX_KEPT = 50000; // words
 const UNKNOWN_PENALTY = 10; // of the log-probability
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -111,6 +112,7 @@ const SPLITTERS = {
     if (first !== SPACE && (prepend === "always" || (prepend === "first" && span[0] === 0))) spaced.unshift([SPACE, ...span]);
     return split ? divided(spaced, ([character]) => character === SPACE) : [spaced];
   },
+  words: () => (part) => divided(part, ([character], i) => i > 0 && character === SPACE && part[i - 1][0] !== SPACE), // no token is in two of these
   boundary: ({ pattern }) => (part) => {
     const starts = new Set(Array.from(joined(part).matchAll(new RegExp(pattern, "gu")), ({ index }) => index));
     let position = 0;
@@ -144,6 +146,7 @@ export class SentencePiece extends Tokenizer {
     this.decoders = made(DECODERS, record.decoders);
     this.byteFallback = record.byte_fallback;
     this.added = record.added; // longest first
+    if (this.idOf.has(SPACE) && !record.vocab.some((token) => INSIDE.test(token))) this.splitters.push(SPLITTERS.words());
     if (record.scores) {
       this.scores = new Map(record.vocab.map((token, id) => [token, record.scores[id]]));
       this.longest = record.vocab.reduce((longest, token) => Math.max(longest, Array.from(token).length), 0);

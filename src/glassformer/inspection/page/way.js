@@ -69,7 +69,7 @@ function layerColumns(record, name, maps, isLast, attentionSection) {
         const node = word(path && record.lens[path].find(([position]) => position === i));
         node.style.setProperty("--fraction", `${(100 * norms[k][i]) / largest}%`);
         node.classList.add("norm");
-        node.title = [node.title, `length of the vector: ${digits(norms[k][i], 2)}`].filter(Boolean).join("; ");
+        node.title = `length of the vector: ${digits(norms[k][i], 2)}`;
         return node;
       },
     };
