@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -113,29 +114,38 @@ def measure(browser, folder, sentences, path):
     return result
 
 
-def main():
+@contextmanager
+def browsers():
+    """Chromium and Firefox, by name and version."""
     from playwright.sync_api import sync_playwright
 
+    executable = shutil.which("chromium") or "/usr/bin/chromium"
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        found = {f"Chromium {chromium.version.split('.')[0]}": chromium}
+        firefox = Firefox()
+        found[f"Firefox {firefox.version.split('.')[0]}"] = firefox
+        try:
+            yield found
+        finally:
+            for browser in found.values():
+                browser.close()
+
+
+def main():
     if n_threads() != 1:
         sys.exit("set OMP_NUM_THREADS=1: the page has one thread")
-    executable = shutil.which("chromium") or "/usr/bin/chromium"
-    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
-        chromium = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        browsers = {f"Chromium {chromium.version.split('.')[0]}": chromium}
-        firefox = Firefox()
-        browsers[f"Firefox {firefox.version.split('.')[0]}"] = firefox
+    with tempfile.TemporaryDirectory() as folder, browsers() as found:
         results = {}
         for argument in sys.argv[1:]:
             name, _, paths = argument.partition("=")
             model, src = paths.split(",")
             model, src = model_of(model, src, Path(folder)), Path(src)
             sentences = [line for line in read_lines(src) if line.strip()][:N_SENTENCES]
-            for title, browser in browsers.items():
+            for title, browser in found.items():
                 own = f"{name}, {title}"
                 results[own] = measure(browser, model, sentences, Path(folder) / f"{name}.html")
                 print(own, results[own], flush=True)
-        for browser in browsers.values():
-            browser.close()
     record = {"results": results, "n_sentences": N_SENTENCES}
     save("browser", record, "OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...")
 
