@@ -266,6 +266,10 @@ def browser_onnx(record: dict) -> list[Row]:
     return rows
 
 
+def browser_equal(record: dict) -> list[Row]:
+    return [[name, x["texts"], *x["differ"].values()] for name, x in record["results"].items()]
+
+
 def recipes(record: dict) -> list[Row]:
     def row(name: str, result: dict) -> Row:
         corpus, recipe, _ = name.split("/")
@@ -297,6 +301,10 @@ TABLES = {
             *("beam 4: tokens/s", "relative to native"),
         ),
         {"browser": browser},
+    ),
+    "browser equal": Table(
+        ("model", "texts", *(f"differ, {name}" for name in ("greedy", "beam 4", "3 best"))),
+        {"browser_equal": browser_equal},
     ),
     "browser onnx": Table(
         (
