@@ -296,6 +296,7 @@ CONTROL = {
             "chrF with it",
         ),
         {"translation_memory": translation_memory},
+        note=True,
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
     "bitflips": Table(

@@ -7,7 +7,7 @@ an earlier version of the same files. Besides, with the training text as memory.
 
     python -m benchmarks.translation_memory write DATA/python-docs-es/python-docs-es-pairs.jsonl.gz FOLDER es
     glassformer train FOLDER/train.en FOLDER/train.es --dev-src FOLDER/dev.en --dev-tgt FOLDER/dev.es \
-        --inline-codes --minutes 45 --threads 1 --out FOLDER/codes
+        --inline-codes --steps 31500 --out FOLDER/codes
     python -m benchmarks.translation_memory measure FOLDER
 """
 
