@@ -26,8 +26,8 @@ MIN_WRAPPED = 50
 
 
 OPEN, CLOSE, ALONE = "\ue000", "\ue001", "\ue002"
-"""The characters that stand for a code in a text that a model reads: for those of a pair, and for one without a
-partner. Private ones of Unicode."""
+"""Characters instead of the codes in a text that a model reads: of those of a pair, and of one without a partner.
+Private ones of Unicode."""
 
 
 @dataclass(frozen=True, slots=True)

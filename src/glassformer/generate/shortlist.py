@@ -122,7 +122,10 @@ class Shortlist:
             len(begins) != vocab_size + 1 or begins[0] != 0 or begins[-1] != len(targets) or (np.diff(begins) < 0).any()
             or not len(frequent) or tokens.min() < 0 or tokens.max() >= vocab_size
         ):  # fmt: skip
-            raise CheckpointError(f"{FILE}: damaged, or of another vocabulary.{COPY_AGAIN}")
+            raise CheckpointError(
+                f"{FILE}: damaged, or of another vocabulary.\n"
+                "  Make it again: glassformer shortlist MODEL --src FILE --ref FILE"
+            )
         return cls(frequent, begins, targets)
 
 

@@ -214,7 +214,7 @@ class Tokenizer:
         """
         token_id = self.backend.token_to_id(token)
         if token_id is None:
-            raise CheckpointError(f"tokenizer.json: the special token {token} is missing.{COPY_AGAIN}")
+            raise CheckpointError(f"tokenizer.json: the special token {token} is missing.")
         return token_id
 
     @property

@@ -1,7 +1,7 @@
 // SentencePiece's tokenizers, as the library `tokenizers` has them: of T5, Marian, XLM-R and the first Llama models.
 import { Tokenizer, byteTokens, encoder, withoutBytes } from "./base_tokenizer.js";
 
-const SPACE = "\u2581"; // stands for a space in a token
+const SPACE = "\u2581"; // a space in a token
 const INSIDE = new RegExp(`[^${SPACE}]${SPACE}`, "u"); // a space within a token
 const MAX_KEPT = 50000; // words
 const UNKNOWN_PENALTY = 10; // of the log-probability

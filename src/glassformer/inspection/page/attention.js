@@ -46,9 +46,8 @@ export function beginWith(choice) {
   last = choice;
 }
 
-export function attention(record) {
+export function attention(record, maps) {
   chosen = () => {};
-  const maps = mapsOf(record);
   const kinds = [...new Set(maps.map((a) => a.kind))];
   const state = { kind: kinds.includes("cross") ? "cross" : kinds[0], map: null, head: "mean" };
   const controls = el("div", { class: "controls" });

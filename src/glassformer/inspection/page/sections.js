@@ -1,7 +1,7 @@
 // The sections of the page of an inspection.
 import { section } from "./base.js";
 import { el } from "./elements.js";
-import { attention } from "./attention.js";
+import { attention, mapsOf } from "./attention.js";
 import { beam } from "./beam.js";
 import { headSteps } from "./head_steps.js";
 import { searchSliders, unchanged } from "./live_controls.js";
@@ -29,16 +29,17 @@ export function inspection(record) {
 }
 
 function sectionsOf(record) {
+  const maps = mapsOf(record);
   const attentionSection = record.attention.length && section("Attention",
     "Attention weights; each row sums to 1. Layers and heads are counted from 1. Select a head by its thumbnail. Hover over the map or the lines for values, "
-    + "click to pin.", attention(record));
+    + "click to pin.", attention(record, maps));
   return [
     section("Tokens", "The tokens of the text with their ids in the vocabulary. Hover for the character span.",
       Object.entries(record.sides).map(([name, side]) => [el("h3", {}, name), tokens(side)]).flat()),
     attentionSection && Object.keys(record.stream).length && section("The whole way",
       "A row for each token, a column for each layer. The small maps are heads: select one. A word is what the model would predict after this layer, the stronger the color the more "
       + "probable; the bar is the length of the token's vector. Hover over a row: the heads mark where its token takes information from.",
-      way(record, () => attentionSection)),
+      way(record, maps, () => attentionSection)),
     record.predictions.length && section("Predictions", record.predicts === "next"
       ? "Probability of each token of the target given the tokens before it, and the most probable alternatives."
       : "The most probable outputs of the model.", predictions(record)),

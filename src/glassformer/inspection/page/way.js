@@ -1,10 +1,9 @@
 // The whole way of a text through the model: a row for each token, a column for each layer.
-import { mapsOf, showHead, thumbnail } from "./attention.js";
+import { showHead, thumbnail } from "./attention.js";
 import { balance, digits, ink, moduleParts, pixels, redrawOnThemeChange, reveal, shade, table, tooltip, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
 
-export function way(record, attentionSection) {
-  const maps = mapsOf(record);
+export function way(record, maps, attentionSection) {
   const sides = Object.keys(record.stream);
   return el("div", {}, sides.map((name, i) => [
     el("h3", {}, name),
