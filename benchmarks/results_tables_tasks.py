@@ -62,7 +62,9 @@ def inline_codes(record: dict) -> list[Row]:
 def translation_memory(record: dict) -> list[Row]:
     names = {"unseen": "other texts of the same files", "training text": "the training text"}
     shown = lambda scores: f"{scores['chrf']:.1f}"
-    return [
+    without = record["without_memory"]
+    all_texts: Row = ["none", "all texts", record["test_texts"], 0, "", shown(without), ""]
+    return [all_texts] + [
         [names[name], span, row["texts"], row["changed"], *(shown(row[key]) for key in ("match", "without", "with"))]
         for name, memory in record["memories"].items()
         for span, row in memory["rows"].items()
@@ -296,7 +298,6 @@ CONTROL = {
             "chrF with it",
         ),
         {"translation_memory": translation_memory},
-        note=True,
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
     "bitflips": Table(

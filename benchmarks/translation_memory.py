@@ -64,8 +64,11 @@ def measure(folder):
     )
     halves = [test[half::2] for half in (0, 1)]
     task = load(folder / "codes", device="cpu")
-    record = {"training_texts": len(train), "test_texts": len(test), "memories": {}}
+    steps = json.loads((folder / "codes" / "training.json").read_text())["steps"]
+    record = {"training_texts": len(train), "test_texts": len(test), "steps": steps, "memories": {}}
     plain = [translated(task, half) for half in halves]
+    references = [tgt for half in halves for _, tgt in half]
+    record["without_memory"] = scores([text for texts, _ in plain for text in texts], references)
     record["seconds_without"] = round(sum(seconds for _, seconds in plain), 1)
     for name, memories in (("unseen", [halves[1] + dev, halves[0] + dev]), ("training text", [train, train])):
         texts, others, references, matches = [], [], [], []
