@@ -43,7 +43,7 @@ def call(task, engines):
     return engines(task)
 
 
-@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"nbest": 3}, {"beam": 2, "nbest": 2}])
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"nbest": 3}, {"beam": 2, "nbest": 2}, {"tag": "law"}])
 def test_texts_log_probabilities_and_confidence_are_equal(task, call, options):
     wanted = task.translate(TEXTS, DecodeConfig(precision="int8", confidence=True, **options))
     for text, translations in zip(TEXTS, wanted, strict=True):
@@ -77,14 +77,22 @@ def test_words_are_aligned_alike(task, call):
     assert n_equal >= 0.98 * n
 
 
+def test_a_tag_changes_translations(task, call):
+    ((plain,), (tagged,)) = (call("translate", text=TRAINED[0], options={"tag": tag}) for tag in (None, "law"))
+    assert plain["logProbs"] != tagged["logProbs"]
+
+
+@pytest.mark.parametrize("tag", ["", "law"])
 @pytest.mark.parametrize("text", [TRAINED[0], "- a list: one", "THE BLACK CAT SAT.", "12345", ""])
-def test_continuations_are_equal(task, call, text):
-    options = DecodeConfig(precision="int8", beam=2, confidence=True)
+def test_continuations_are_equal(task, call, text, tag):
+    options = DecodeConfig(precision="int8", beam=2, confidence=True, tag=tag)
     engine = task.engine(options)
     ((best,),) = task.translate([text], DecodeConfig(precision="int8"))
     for prefix in ("", " ".join(best.text.split()[:2])):
         wanted = engine.run(continuations(task, text, prefix, 5, options))
-        found = call("continuations", text=text, prefix=prefix, n=5, options={"beam": 2, "confidence": True})
+        found = call(
+            "continuations", text=text, prefix=prefix, n=5, options={"beam": 2, "confidence": True, "tag": tag}
+        )
         assert [x["text"] for x in found] == [x.text for x in wanted]
         assert [x["logProbs"] for x in found] == [x.log_probs for x in wanted]
 

@@ -12,6 +12,7 @@ import pytest
 
 from glassformer.browser.page import page, site
 from tests.browser.conftest import OWN
+from tests.browser.translators import TRAINED
 from tests.serve.test_page import until
 
 pytestmark = pytest.mark.slow
@@ -226,6 +227,24 @@ def test_a_text_file_is_translated_line_by_line(small_translator, tabs, file, tm
     lines = ["The black cat.", "", "A man saw dogs!"]
     first, _, third = (translated(small_translator, line) for line in lines)
     assert content == f"{first}\r\n\r\n{third}\n"
+
+
+def test_the_domain_is_chosen(small_translator, tabs, file, tmp_path):
+    tab = opened(tabs, file)
+    typed(tab, TRAINED[0])
+    domain = tab.get_by_label("Domain")
+    assert domain.locator("option").all_text_contents() == ["—", "law"]
+    domain.select_option("law")
+    tagged = small_translator(TRAINED[0], precision="int8", tag="law")
+    assert tagged != translated(small_translator, TRAINED[0])
+    until(tab, "(text) => document.querySelector('.output').textContent === text", tagged)
+    tab.get_by_text("Files", exact=True).click()
+    source = tmp_path / "line.txt"
+    source.write_text(TRAINED[0])
+    tab.set_input_files("#file", source)
+    with tab.expect_download() as download:
+        tab.locator("a[download]").click()
+    assert download.value.path().read_text() == tagged
 
 
 @pytest.mark.parametrize(

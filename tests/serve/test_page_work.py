@@ -305,6 +305,18 @@ def test_the_terms_and_the_memory_of_the_server_are_used_when_they_are_chosen(op
     assert "Kater" in open(download.value.path()).read()
 
 
+def test_the_domain_of_the_model_is_used_when_it_is_chosen(opened, server):
+    page = opened()
+    text = "The cat sat on the mat."
+    typed(page, text)
+    page.get_by_label("Domain").select_option("law")
+    tagged = server.post("/translate", {"q": text, "source": "en", "target": "de", "tag": "law"}).json["translatedText"]
+    assert tagged != server.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
+    until(page, "(text) => document.querySelector('.output').textContent === text", tagged)
+    page.get_by_role("button", name="Look inside").click()
+    until(page, "document.querySelector('.status').textContent === 'Look inside: without the domain.'")
+
+
 def test_two_tabs_keep_the_terms_of_each_other(opened):
     one = opened()
     two = one.context.new_page()

@@ -33,6 +33,7 @@ from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.translation import Translator
+from glassformer.tokens.tags import tags_of
 from glassformer.version import __version__
 
 FORMAT = 1
@@ -131,6 +132,7 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
     pre_norm = getattr(task.config, "pre_norm", True)
     return {
         "languages": list(task.languages),
+        "tags": tags_of(task.tokenizer),
         "more_tokens": MORE_TOKENS,
         "beam": defaults.beam,
         "length_penalty": defaults.length_penalty,

@@ -155,7 +155,7 @@ def page_record(service: Service, info: ModelInfo) -> JsonObject:
     """A model as the page shows it."""
     source, target = service.languages_of(info) or (None, None)
     features = [*info.features, "detect"] if info.detection else info.features
-    record = info.model_dump(include={"id", "task", "pipeline", "labels", "inputs"})
+    record = info.model_dump(include={"id", "task", "pipeline", "labels", "inputs", "tags"})
     return {**record, "features": features, "source": source, "target": target}
 
 

@@ -100,8 +100,8 @@ const model = () => (loading ??= loaded());
 
 async function translations(texts, body, signal) {
   const { engine } = await model();
-  const { align, confidence, beam, terms, alternatives = 0 } = body;
-  const options = { align, confidence, beam, terms, protect: PROTECT, nbest: alternatives + 1 };
+  const { align, confidence, beam, terms, tag, alternatives = 0 } = body;
+  const options = { align, confidence, beam, terms, tag, protect: PROTECT, nbest: alternatives + 1 };
   return Promise.all(texts.map((text) => engine.call("translate", { text, options }, { signal })));
 }
 
@@ -109,8 +109,8 @@ async function translations(texts, body, signal) {
 async function translate(body, signal) {
   if (body.prefix !== undefined) {
     const { engine } = await model();
-    const { q: text, prefix, alternatives, beam, terms, align, confidence } = body;
-    const options = { beam, align, confidence, terms, protect: PROTECT };
+    const { q: text, prefix, alternatives, beam, terms, tag, align, confidence } = body;
+    const options = { beam, align, confidence, terms, tag, protect: PROTECT };
     const found = await engine.call("continuations", { text, prefix, n: alternatives + 1, options }, { signal });
     return { continuations: found };
   }
@@ -126,13 +126,13 @@ async function translate(body, signal) {
 }
 
 export async function get(path) {
-  const { name, task, pipeline, labels, inputs, languages, hasConfidence } = await model();
+  const { name, task, pipeline, labels, inputs, languages, tags, hasConfidence } = await model();
   const isTranslator = task === "translation";
   const [source, target] = isTranslator && !languages.length ? UNKNOWN : languages;
   const features = ["inspect", ...(isTranslator ? ["align"] : []), ...(hasConfidence ? ["confidence"] : [])];
   return {
     "/languages": isTranslator ? [{ code: source, name: source, targets: [target] }, { code: target, name: target, targets: [] }] : [],
-    "/models": [{ id: name, task, pipeline, labels, inputs, source, target, features }],
+    "/models": [{ id: name, task, pipeline, labels, inputs, tags, source, target, features }],
     "/frontend/settings": {
       charLimit: MAX_CHARACTERS, keyRequired: false, suggestions: false, supportedFilesFormat: FORMATS,
       language: { source: { code: source }, target: { code: target } },
@@ -202,7 +202,7 @@ export async function* stream(path, { prompt: text, max_tokens: maxTokens, tempe
 }
 
 /** Translate a text file line by line. Returns the address and the name of the result. */
-export async function translateFile(file, { target, terms }, { progress, signal }) {
+export async function translateFile(file, { target, terms, tag }, { progress, signal }) {
   const [, stem, ending] = /^(.*?)(\.[^.]*)?$/s.exec(file.name);
   if (!FORMATS.includes(ending?.toLowerCase())) throw new Error(t("noSuchFormat", FORMATS.join(", ")));
   let text;
@@ -212,7 +212,7 @@ export async function translateFile(file, { target, terms }, { progress, signal 
     throw new Error(t("notUtf8"));
   }
   const { engine } = await model();
-  const options = { terms: JSON.parse(terms), protect: PROTECT };
+  const options = { terms: JSON.parse(terms), tag, protect: PROTECT };
   const lines = text.split("\n");
   const results = [];
   for (const line of lines) {

@@ -7,7 +7,7 @@ import { Inline, matches } from "./inline.js";
 import { distribution, headOf, record } from "./record.js";
 import { search } from "./search.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
-import { split, strip } from "./text.js";
+import { split, strip, wordsIn } from "./text.js";
 
 const FULL_WIDTH_END = /[。！？]$/u;
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
@@ -79,18 +79,18 @@ export class Translator {
     return this.tokenizer.decode(ids).replaceAll("\n", " ");
   }
 
-  /** Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires. */
-  partsOf(text, glossary) {
+  /** Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires. `tag`: name of its domain. */
+  partsOf(text, glossary, tag) {
     if (!strip(text)) return [];
-    const several = this.split(text);
+    const begin = tag ? [this.header.tags[tag]] : [];
+    const several = this.split(text, this.model.maxLength - 1 - begin.length);
     return several.map(([space, ids]) => {
       const source = several.length === 1 ? text : this.tokenizer.decode(ids);
-      return { space, source, ids: [...ids, this.header.eos], required: glossary?.find(source) ?? [] };
+      return { space, source, ids: [...begin, ...ids, this.header.eos], required: glossary?.find(source) ?? [] };
     });
   }
 
-  split(text) {
-    const limit = this.model.maxLength - 1;
+  split(text, limit) {
     const ids = this.tokenizer.encode(text);
     if (ids.length <= limit) return [["", ids]];
     const parts = [];
@@ -184,7 +184,7 @@ export class Translator {
     const stripped = strip(original);
     const glossary = this.glossaryOf(options.terms);
     const { mark, rest, detached, core, isKept, modelText } = this.line(stripped, { ...options, glossary });
-    const parts = isKept ? [] : this.partsOf(modelText, glossary);
+    const parts = isKept ? [] : this.partsOf(modelText, glossary, options.tag);
     const decoded = parts.map((part) => this.decode(part, options));
     const results = [];
     for (let rank = 0; rank < (options.nbest ?? 1); rank += 1) {
@@ -244,7 +244,7 @@ export class Translator {
     const isRecased = modelText !== source;
     const isCapitals = isRecased && isUpper(source);
     const begun = isCapitals ? this.recased(bare) : bare;
-    const [part] = this.partsOf(modelText, glossary);
+    const [part] = this.partsOf(modelText, glossary, options.tag);
     if (!part) return [];
     if (!this.isTranslated(source, glossary)) return whole.startsWith(written) ? [{ text: whole, ids: [], logProbs: [], missing: [] }] : [];
     const before = strip(begun) ? this.tokenizer.encode(begun) : [];
@@ -277,7 +277,7 @@ export class Translator {
     if (!detached) return rest;
     const n = split(begun).length;
     const alignment = detached.inner.length ? this.align(source, begun + rest, isRecased).map(([word, target]) => [word, Math.max(0, target - n)]) : [];
-    const space = rest.slice(0, rest.length - rest.trimStart().length);
+    const space = rest.slice(0, wordsIn(rest)[0]?.index);
     return space + this.inline.putBack(detached, rest, alignment);
   }
 }

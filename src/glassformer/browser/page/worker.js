@@ -34,8 +34,8 @@ const METHODS = {
     if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, base), tokenizer);
     else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, base, tokenizer);
     else task = new Translator(new Model(kernels, header, base), tokenizer);
-    const { name, task: taskName, pipeline, languages = [], labels = [], inputs = [], confidence } = header;
-    return { build, name, task: taskName, pipeline, languages, labels, inputs, hasConfidence: Boolean(confidence) };
+    const { name, task: taskName, pipeline, languages = [], labels = [], inputs = [], tags = {}, confidence } = header;
+    return { build, name, task: taskName, pipeline, languages, labels, inputs, tags: Object.keys(tags), hasConfidence: Boolean(confidence) };
   },
   translate: ({ text, options }) => task.translate(text, options),
   record: ({ text, options, target }) => task.record(text, options, target),

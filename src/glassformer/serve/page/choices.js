@@ -1,26 +1,41 @@
-// The glossaries and translation memories of the server, of which translations can use one each.
+// The glossaries and translation memories of the server, and the domains of the model, of which translations can use one each.
 
 import { el } from "./elements.js";
 import { local } from "./storage.js";
 import { t } from "./strings.js";
+
+const OF_MACHINE = "back-translated"; // a tag of text for the training, which is no domain
 
 /** A field with its label. */
 export function choice(label, rows, more = {}) {
   return el("label", { class: "choice" }, label, el("select", { "aria-label": label, ...more }, rows.map(([value, text]) => el("option", { value }, text))));
 }
 
-/** Fields for what the server has; `changed` is called when the user chooses. */
+/** Fill a field with names; without any it is hidden. The name that the user chose last is chosen. */
+function offer(name, node, select, names) {
+  select.replaceChildren(...["", ...names].map((value) => el("option", { value }, value || "—")));
+  select.value = names.find((each) => each === local.get(name)) ?? "";
+  node.hidden = !names.length;
+}
+
+/** Fields for what server and model have; `changed` is called when the user chooses. */
 export class Choices {
   constructor({ glossaries = [], memories = [] }, changed) {
-    const rows = [["glossary", glossaries], ["memory", memories]].filter(([, names]) => names.length);
-    this.selects = rows.map(([name, names]) => {
-      const node = choice(t(`${name}OfServer`), [["", "—"], ...names.map((each) => [each, each])], { id: `${name}-name` });
+    this.selects = [["glossary", glossaries], ["memory", memories], ["tag", []]].map(([name, names]) => {
+      const node = choice(t(`${name}Choice`), [], { id: `${name}-name` });
       const select = node.querySelector("select");
-      select.value = names.find((each) => each === local.get(name)) ?? "";
       select.addEventListener("change", () => { local.set(name, select.value); changed(); });
+      offer(name, node, select, names);
       return [name, node, select];
     });
-    this.node = el("div", { class: "choices", hidden: !rows.length }, this.selects.map(([, node]) => node));
+    this.node = el("div", { class: "choices" }, this.selects.map(([, node]) => node));
+    this.showTags([]);
+  }
+
+  /** Offer the domains of a model. */
+  showTags(tags) {
+    offer(...this.selects.at(-1), tags.filter((tag) => tag !== OF_MACHINE));
+    this.node.hidden = this.selects.every(([, node]) => node.hidden);
   }
 
   /** The fields of a request. */

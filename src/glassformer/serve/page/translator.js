@@ -123,6 +123,7 @@ export function translator(rows, models, settings) {
 
   const configure = () => {
     const pair = languages.pair;
+    choices.showTags(languages.isAuto ? [] : languages.model?.tags ?? []);
     glossary.show(pair, pair.map((code) => languages.name(code)));
     requests.use(options());
     input.lang = mirror.copy.lang = pair[0];
@@ -223,7 +224,10 @@ export function translator(rows, models, settings) {
     if (input.value) { input.value = ""; update(); }
   };
   const current = () => (document.activeElement === input ? mirror.current() : output.currentPart ?? mirror.current()) ?? parts[0];
-  const lookInside = () => inspect(languages.model?.id, () => current()?.text ?? "", say);
+  const lookInside = () => {
+    if (choices.fields.tag) say(t("insideWithoutTag"));
+    return inspect(languages.model?.id, () => current()?.text ?? "", say);
+  };
 
   const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
   const clearAction = el("button", { onclick: clear }, t("clear"));
