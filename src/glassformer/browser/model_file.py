@@ -100,7 +100,7 @@ def model_file(task: AnyTask, name: str = "") -> bytes:
     elif isinstance(task, LanguageModel | Summarizer):
         header |= decoder_header(task, tables)
     else:
-        raise ConfigError(f"a page cannot have a model for {task.name}.")
+        raise ConfigError(f"a page cannot have a model for {task.name}.\n  Use its folder: glassformer run, serve.")
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % ALIGNMENT)
     return b"".join([struct.pack("<Q", len(text)), text, *tables.parts()])

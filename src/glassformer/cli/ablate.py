@@ -73,7 +73,7 @@ def ablate(
     task = open_model(model, "cpu", threads)
     selected = list(islice(task.read(sources, [ref] if ref else [], read_options(read, task)), examples))
     if not selected:
-        raise ConfigError(f"{sources[0]}: no examples in it.")
+        raise ConfigError(f"{sources[0]}: no examples in it.\n  Give a file that has some.")
     unknown = {label for example in selected for label in objective_of(task).labels_in(example)} - {*task.labels}
     if task.has_classes and unknown:
         names = ", ".join(sorted(unknown))

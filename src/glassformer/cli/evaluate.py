@@ -79,9 +79,9 @@ def evaluate(
     join_ensemble(task, ensemble, device)
     examples = list(task.read(sources, [ref] if ref else [], read_options(read, task)))
     if not examples:
-        raise ConfigError(f"{sources[0]}: no examples to evaluate on.")
+        raise ConfigError(f"{sources[0]}: no examples to evaluate on.\n  Give a file that has some.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
-        raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.")
+        raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.\n  Give another file.")
     if outputs:
         if not isinstance(task, Translator):
             raise ConfigError(f"--outputs: for models that translate, not for {task.name}.\n  Leave it out.")

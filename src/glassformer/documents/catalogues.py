@@ -87,7 +87,7 @@ def catalogue(name: str, data: bytes) -> Catalogue:
     }
     items = list(readers[suffix](name, text))
     if not items:
-        raise CorpusError(f"{name}: no texts by key.")
+        raise CorpusError(f"{name}: no texts by key.\n  Give a file whose keys have texts.")
     if suffix == "xml":  # positions in UTF-8
         raw = text.encode()
         offsets = {}
@@ -240,7 +240,9 @@ def json_texts(name: str, text: str) -> Iterator[Item]:
         reason = f"{error.msg} in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise CorpusError(f"{name}: not JSON: {reason}.\n  Repair the file there.") from None
     except RecursionError:
-        raise CorpusError(f"{name}: JSON of too great a depth.") from None
+        raise CorpusError(
+            f"{name}: JSON of too great a depth.\n  Give its inner parts as files of their own."
+        ) from None
     path: list[str] = []
     key = ""
     has_message = bool(re.search(r'"message"\s*:', text)) and bool(re.search(r'"description"\s*:', text))

@@ -37,7 +37,10 @@ def read_office(name: str, data: bytes) -> Package:
     with open_package(name, data) as archive:
         files = dict(files_of(name, archive))
     if not any(each.startswith(("word/", "ppt/", "xl/")) for each in files):
-        raise CorpusError(f"{name}: not what its suffix says: an archive without word/, ppt/ or xl/.")
+        raise CorpusError(
+            f"{name}: not what its suffix says: an archive without word/, ppt/ or xl/."
+            "\n  Give it the suffix of its format, or save it again."
+        )
     headers = {text for each, content in files.items() if "xl/tables/" in each for text in table_headers(each, content)}
     parts: dict[str, Document] = {}
     for each, content in files.items():

@@ -32,7 +32,10 @@ def read_opendocument(name: str, data: bytes) -> Package:
     with open_package(name, data) as archive:
         files = dict(files_of(name, archive))
     if not files.keys() & set(CONTENT):
-        raise CorpusError(f"{name}: not what its suffix says: an archive without content.xml.")
+        raise CorpusError(
+            f"{name}: not what its suffix says: an archive without content.xml."
+            "\n  Give it the suffix of its format, or save it again."
+        )
     if b"manifest:encryption-data" in files.get("META-INF/manifest.xml", b""):
         raise CorpusError(f"{name}: encrypted.\n  Remove the password, and save it again.")
     parts = {each: read_content(f"{name}: {each}", files[each]) for each in CONTENT if each in files}
@@ -123,9 +126,12 @@ def read_epub(name: str, data: bytes) -> Package:
     with open_package(name, data) as archive:
         files = dict(files_of(name, archive))
     if files.get("mimetype", b"").strip() != b"application/epub+zip":
-        raise CorpusError(f"{name}: not what its suffix says: its mimetype is not that of EPUB.")
+        raise CorpusError(
+            f"{name}: not what its suffix says: its mimetype is not that of EPUB."
+            "\n  Give it the suffix of its format, or save it again."
+        )
     if "META-INF/encryption.xml" in files and b"EncryptedKey" in files["META-INF/encryption.xml"]:
-        raise CorpusError(f"{name}: protected against copying.")
+        raise CorpusError(f"{name}: protected against copying.\n  Get it without protection.")
     parts = {}
     for each, content in files.items():
         if each.endswith((".xhtml", ".html", ".htm")):

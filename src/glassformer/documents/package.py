@@ -103,7 +103,10 @@ def open_package(name: str, data: bytes) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(io.BytesIO(data))
         infos = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise CorpusError(f"{name}: not what its suffix says: no zip archive ({error}).") from None
+        raise CorpusError(
+            f"{name}: not what its suffix says: no zip archive ({error})."
+            "\n  Give it the suffix of its format, or save it again."
+        ) from None
     if any(info.flag_bits & 1 for info in infos):
         raise CorpusError(f"{name}: encrypted.\n  Remove the password, and save it again.")
     total = sum(info.file_size for info in infos)
@@ -111,7 +114,7 @@ def open_package(name: str, data: bytes) -> zipfile.ZipFile:
     if len(infos) > MAX_FILES or total > MAX_TOTAL_BYTES or is_bomb:
         raise CorpusError(
             f"{name}: {len(infos):,} files of {total:,} bytes, or compressed more than {MAX_RATIO} times:"
-            " beyond the limits."
+            " beyond the limits.\n  Divide it, or unpack it yourself if you trust it."
         )
     if not all(info.filename for info in infos):
         raise CorpusError(f"{name}: a file without a name in the archive.\n  Save it again.")

@@ -176,7 +176,9 @@ def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
         ]
         position = end
     if position == 0:
-        raise CorpusError(f'{name}: no message: no line like msgid "Open".')
+        raise CorpusError(
+            f'{name}: no message: no line like msgid "Open".\n  Give a gettext catalogue, or another suffix.'
+        )
     pieces.append(text[position:])
     return Document(pieces, "po", encoding, protect=PROTECT, languages=("", found))
 

@@ -109,7 +109,7 @@ def request(name: str, data: bytes, languages: tuple[str, str]) -> bytes:
 
 def beyond_limits(name: str) -> CorpusError:
     """The error for a file that needs too much time or memory."""
-    return CorpusError(f"{name}: cannot be read within the limits of time and memory.")
+    return CorpusError(f"{name}: cannot be read within the limits of time and memory.\n  Divide it.")
 
 
 class DocumentReader:

@@ -25,7 +25,10 @@ def tbx_terms(name: str, data: bytes, languages: tuple[str, str]) -> list[tuple[
     text, _ = decode_xml(name, data)
     root, _ = parse(name, text)
     if root.local not in ("martif", "tbx"):
-        raise CorpusError(f"{name}: not a glossary in TBX: its first element is <{root.name}>, not <tbx> or <martif>.")
+        raise CorpusError(
+            f"{name}: not a glossary in TBX: its first element is <{root.name}>, not <tbx> or <martif>."
+            "\n  Export it as TBX, or as a table: TSV or CSV."
+        )
     results, known = [], set[str]()
     for concept in (node for kind in ("termEntry", "conceptEntry") for node in root.all(kind)):
         sections = [node for kind in ("langSet", "langSec") for node in concept.elements(kind)]
@@ -40,7 +43,10 @@ def tbx_terms(name: str, data: bytes, languages: tuple[str, str]) -> list[tuple[
             results.append((sources, targets))
     if not results:
         instead = f"; its languages: {', '.join(sorted(known))}" if known else ""
-        raise CorpusError(f"{name}: no terms in both {languages[0]} and {languages[1]}{instead}.")
+        raise CorpusError(
+            f"{name}: no terms in both {languages[0]} and {languages[1]}{instead}."
+            "\n  Give a glossary of these languages."
+        )
     return results
 
 

@@ -109,5 +109,7 @@ def read_subtitles(name: str, data: bytes) -> Document:
             pieces.append(line + end)
     close()
     if not n_cues:
-        raise CorpusError(f"{name}: no subtitles: no line like 00:00:01,000 --> 00:00:02,500.")
+        raise CorpusError(
+            f"{name}: no subtitles: no line like 00:00:01,000 --> 00:00:02,500.\n  Save it as SubRip or WebVTT."
+        )
     return Document(pieces, encoding=encoding)

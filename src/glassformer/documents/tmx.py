@@ -96,7 +96,10 @@ def check_root(name: str, root: Node) -> None:
         CorpusError: it is not.
     """
     if root.local != "tmx":
-        raise CorpusError(f"{name}: not a translation memory: its first element is <{root.name}>, not <tmx>.")
+        raise CorpusError(
+            f"{name}: not a translation memory: its first element is <{root.name}>, not <tmx>."
+            "\n  Export it as TMX, or give it the suffix of its format."
+        )
 
 
 def usual(code: str) -> str:

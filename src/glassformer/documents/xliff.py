@@ -60,7 +60,10 @@ def units_of(name: str, root: Node, data: bytes) -> Iterator[tuple[Node, Node, N
         CorpusError: a unit with two targets; or not XLIFF.
     """
     if root.local != "xliff":
-        raise CorpusError(f"{name}: not XLIFF: its first element is <{root.name}>, not <xliff>.")
+        raise CorpusError(
+            f"{name}: not XLIFF: its first element is <{root.name}>, not <xliff>."
+            "\n  Export it as XLIFF, or give it the suffix of its format."
+        )
 
     def units(node: Node, *, is_kept: bool) -> Iterator[Node]:
         for child in node.elements():

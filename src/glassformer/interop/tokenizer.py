@@ -80,7 +80,7 @@ def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) ->
     else:
         raise CheckpointError(
             f"{source}: no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt or source.spm,"
-            f" {', '.join(SENTENCEPIECE_FILES)}."
+            f" {', '.join(SENTENCEPIECE_FILES)}.\n  Download it with the model."
         )
     add_tokens(backend, source, settings)
     return backend

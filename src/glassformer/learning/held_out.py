@@ -60,7 +60,9 @@ class SmallestHashes:
 
     def indices(self, path: Path) -> NDArray[np.int64]:
         if len(self.distinct) < 2:
-            raise CorpusError(f"{path}: only one distinct example; training and validation need at least one each.")
+            raise CorpusError(
+                f"{path}: only one distinct example; training and validation need at least one each.\n  Give more text."
+            )
         n_dev = min(MAX_HELD_OUT, max(1, len(self.distinct) // EVERY))
         return self.candidate_indices[self.candidates <= self.distinct[n_dev - 1]]
 

@@ -100,7 +100,7 @@ def update(
         raise ConfigError(f"{out}: exists already.\n  Name a new folder.")
     old = load(model, device="cpu")
     if not isinstance(old, Translator):
-        raise ConfigError(f"{model}: was trained for {old.name}, not for translation.")
+        raise ConfigError(f"{model}: was trained for {old.name}, not for translation.\n  Name a translator.")
     reading = {name: options[name] for name in PLAIN_TEXT if options.get(name)}
     corrections = list(dict.fromkeys(map(texts_of, read_pairs(src, tgt, languages=old.languages, log=log, **reading))))
     corrections = [pair for pair in corrections if all(pair)]

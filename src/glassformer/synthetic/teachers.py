@@ -44,7 +44,9 @@ class ModelTeacher:
         for folder in folders:
             task = load(folder, device=device)
             if not isinstance(task, TextToTextTask):
-                raise ConfigError(f"{folder}: was trained for {task.name}, which does not translate.")
+                raise ConfigError(
+                    f"{folder}: was trained for {task.name}, which does not translate.\n  Name a translator."
+                )
             tasks.append(task)
         self.task = tasks[0].with_members(tasks[1:])
         self.options = options

@@ -292,7 +292,7 @@ def outputs(
         inside = [p for p in sorted(path.rglob("*")) if p.is_file() and is_taken(p)]
         if not inside:
             which = f" that can be translated: {', '.join(supported)}" if supported is not None else ""
-            raise UserError(f"{path}: a folder without files{which}.")
+            raise UserError(f"{path}: a folder without files{which}.\n  Name another folder, or files.")
         found += [(p, out / p.relative_to(path)) for p in inside]
     if to:
         found = [(path, target.with_name(target.name + SUFFIXES[to])) for path, target in found]

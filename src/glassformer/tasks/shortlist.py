@@ -32,6 +32,9 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
 
     learned = Shortlist.learn(rows(), task.config.vocab_size, task.tokenizer.eos_id, progress)
     if not len(learned.targets):
-        raise UserError("no sentence pairs to learn from: all lines are blank on one side, or too long for the model.")
+        raise UserError(
+            "no sentence pairs to learn from: all lines are blank on one side, or too long for the model."
+            "\n  Give the pairs that the model was trained on."
+        )
     task.shortlist = learned
     return learned

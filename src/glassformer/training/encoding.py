@@ -141,7 +141,7 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
         )
     counts = objective.n_tokens(train)
     if not any(counts):
-        raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.")
+        raise CorpusError(f"{config.src[0]}: no {task.examples_name} to train on.\n  Give a file that has some.")
     if own_files:
         in_domain = np.flatnonzero(np.frombuffer(is_own, bool))
         if not len(in_domain):

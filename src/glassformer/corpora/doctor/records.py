@@ -201,7 +201,9 @@ def locate_held_out(
                     if record.tgt is not None:
                         locations.setdefault(text_hash(record.src, record.tgt), location)
             if not has_pairs:
-                raise CorpusError(f"{reader.path(0)}: no line of the {label} set can be read as a pair.")
+                raise CorpusError(
+                    f"{reader.path(0)}: no line of the {label} set can be read as a pair.\n  Give files with pairs."
+                )
     return locations
 
 
