@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md, docs/tutorial.md and README.md from benchmarks/results/*.json.
+"""Writes the tables of docs/results.md, docs/tutorial.md and README.md, and pictures, from benchmarks/results/*.json.
 
 A table is between the comments `<!-- results: NAME -->` and `<!-- end -->`; benchmarks.results_tables says what NAME
 has. All other text is written by hand. The tests check that the tables are those of the files.
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.machine import load
+from benchmarks.bars import bars
+from benchmarks.machine import RESULTS, load
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "tutorial.md", ROOT / "README.md")
@@ -136,6 +137,29 @@ def update(text: str) -> str:
     return MARKED.sub(lambda match: f"{match[1]}\n{body(match[2])}\n\n{match[3]}", text)
 
 
+def pictures() -> dict[str, str]:
+    """File names and contents of the pictures of speeds. A processor, or a model, is a column."""
+    from benchmarks.results_tables import SETTINGS, SIZES, product, train_speed
+
+    training: dict[str, dict[str, dict[str, float]]] = {}
+    for processor, record in load("train_speed").items():
+        *systems, _ = train_speed(record)
+        rates = {size: {str(name): found[i] for name, *found in systems} for i, size in enumerate(SIZES)}
+        training[name_of(processor)] = {f"{size}: target tokens/s": by_system for size, by_system in rates.items()}
+    translation: dict[str, dict[str, dict[str, float]]] = {}
+    for processor, record in load("translate_speed").items():
+        for model, title in (("base", "base"), ("trained", "tiny")):
+            rows = product(f"{model} avx512")(record)
+            if len(rows) == len(SETTINGS):
+                translation[f"{title}, {name_of(processor)}"] = {
+                    f"{setting}: tokens/s": {"glassformer": own, "CTranslate2": other}
+                    for setting, own, other, _ in rows
+                }
+    return {"train_speed.svg": bars(training), "translate_speed.svg": bars(translation)}
+
+
 if __name__ == "__main__":
+    for name, content in pictures().items():
+        (RESULTS / name).write_text(content, encoding="utf-8")
     for path in PAGES:
         path.write_text(update(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -55,6 +55,11 @@ def test_the_tables_of_the_documentation_are_those_of_the_results(page):
     assert results_page.update(text) == text, "run: python -m benchmarks.results_page"
 
 
+def test_the_pictures_are_those_of_the_results():
+    for name, content in results_page.pictures().items():
+        assert (machine.RESULTS / name).read_text(encoding="utf-8") == content, "run: python -m benchmarks.results_page"
+
+
 def test_every_table_is_in_the_documentation():
     shown = [match[2] for page in results_page.PAGES for match in results_page.MARKED.finditer(page.read_text())]
     assert sorted(shown) == sorted([*TABLES, "contents", "measured", "presets"])
