@@ -55,6 +55,11 @@ RECIPES = {
     "distilled": "--preset tiny --vocab-size 8000 --steps 12000",
     # The same, about 28 M targets.
     "distilled-long": "--preset tiny --vocab-size 8000 --steps 30000",
+    # Teachers of a student, about 8.5 M targets each, and what --n-teachers 2 makes of them in as many updates as both
+    # have had (17 M targets); with three of them, in about as many updates in all.
+    "teacher": "--preset tiny --vocab-size 8000 --steps 9000",
+    "own-teachers": "--preset tiny --vocab-size 8000 --steps 18000",
+    "own-teachers-3": "--preset tiny --vocab-size 8000 --steps 10000",
     # About 2.8 M targets each, 6 epochs of Multi30k.
     **{
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
@@ -63,7 +68,11 @@ RECIPES = {
 }
 """Options of `glassformer train` by name."""
 
-TEACHERS = dict.fromkeys(("distilled", "distilled-long"), ("published/1", "published/2", "published/3"))
+TEACHERS = {
+    **dict.fromkeys(("distilled", "distilled-long"), ("published/1", "published/2", "published/3")),
+    "own-teachers": ("teacher/11", "teacher/12"),
+    "own-teachers-3": ("teacher/11", "teacher/12", "teacher/13"),
+}
 """Recipe of a student -> the runs of the same corpus that teach it."""
 
 CARD = [

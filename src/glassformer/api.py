@@ -10,7 +10,7 @@ from glassformer.inspection.record import record_activations
 from glassformer.synthetic.ask import print_log
 from glassformer.synthetic.distillation import distill as run_distillation
 from glassformer.synthetic.distillation import make_teacher
-from glassformer.synthetic.monolingual import train_with_monolingual as run
+from glassformer.synthetic.train import train as run
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.texts import no_op
 from glassformer.train_config import Files, TrainConfig, TrainOptions

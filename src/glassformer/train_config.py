@@ -19,6 +19,9 @@ Preset = Literal["auto", "tiny", "small", "base", "large", "big"]
 MAX_WEIGHT = 10_000.0
 """Largest value of --weights."""
 
+MAX_TEACHERS = 8
+"""Largest value of --n-teachers."""
+
 NO_TAG = "none"
 """Value of --tags for a file without a tag."""
 
@@ -92,6 +95,13 @@ class TrainConfig(Config):
     )
     forward_model: Path | None = Field(
         default=None, description="Model folder that translates --more-src. Default: trained first."
+    )
+    n_teachers: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_TEACHERS,
+        description="Translation: number of models that are trained first, in half of --minutes. What they translate"
+        " together is used for the training as well.",
     )
     weights: tuple[float, ...] = Field(
         default=(),
@@ -330,6 +340,9 @@ class TrainConfig(Config):
         for model, more in (("reverse_model", "more_tgt"), ("forward_model", "more_src")):
             if getattr(self, model) and not getattr(self, more):
                 raise ValueError(f"{model} needs {more}")
+        others = "more_tgt", "more_src", "weights", "tags", "in_domain"
+        if self.n_teachers and (given := [name for name in others if getattr(self, name)]):
+            raise ValueError(f"n_teachers and {given[0]} are mutually exclusive; give one")
         self.check_files()
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
             raise ValueError("warmup_ratio and decay_ratio sum to more than 1")
@@ -375,6 +388,7 @@ class TrainOptions(TypedDict, total=False):
     more_src: Files
     reverse_model: str | Path | None
     forward_model: str | Path | None
+    n_teachers: int
     weights: Sequence[float]
     tags: Sequence[str]
     in_domain: Files

@@ -253,6 +253,41 @@ def test_a_student_of_two_models_and_references(corpus, teachers, tmp_path):
 
 
 @pytest.mark.slow
+def test_teachers_of_the_training_itself(corpus, tmp_path):
+    """The same weights after interruptions of a teacher and of the student; the teachers differ."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    command = lambda out: train(corpus, out, "--n-teachers", 2)
+    done = glassformer(*command(whole))
+    assert done.returncode == 0, done.stderr
+    assert "Training teacher 2 of 2" in done.stderr
+    first, second = (whole / "teacher" / f"model-{number}" for number in (1, 2))
+    assert weights(first) != weights(second)
+    n = len((corpus / "train.en").read_text().splitlines())
+    targets = (whole / "teacher" / "train.tgt").read_text().splitlines()
+    assert targets[-n:] == (corpus / "train.fr").read_text().splitlines()
+    answers = glassformer("translate", first, "--ensemble", second, stdin=(corpus / "train.en").read_text()).stdout
+    assert sum(text in answers.splitlines() for text in targets[:-n]) > 0.9 * (len(targets) - n)
+    broken_off(command(broken), broken / "teacher" / "model-2", signal.SIGKILL, 30, 0.0)
+    broken_off(command(broken), broken, signal.SIGKILL, 30, 0.0)
+    again = glassformer(*command(broken))
+    assert again.returncode == 0, again.stderr
+    assert weights(broken) == weights(whole)
+    other = glassformer(*train(corpus, whole, "--n-teachers", 3))
+    assert "contains a run with 2 teachers.\n  Use --n-teachers 2, or choose another --out." in other.stderr
+    assert not (whole / "teacher" / "model-3").exists()
+
+
+def test_what_has_no_own_teachers(corpus, texts, tmp_path):
+    out = tmp_path / "run"
+    done = glassformer(*train(corpus, out, "--n-teachers", 2, "--more-tgt", texts / "mono.fr"))
+    assert "n_teachers and more_tgt are mutually exclusive" in done.stderr
+    table = write_lines(tmp_path / "t.csv", ["text,label", "good,yes", "bad,no"])
+    done = glassformer("train", table, "--out", out, *SHORT, "--n-teachers", 2)
+    assert done.returncode == 2
+    assert done.stderr == "error: --n-teachers: the task classification has no such option.\n  Leave it out.\n"
+
+
+@pytest.mark.slow
 def test_a_student_of_an_endpoint_that_is_killed_is_the_same_and_nothing_is_asked_twice(corpus, tmp_path):
     answers = dict(zip(*((corpus / f"train.{side}").read_text().splitlines() for side in ("en", "fr")), strict=True))
     connections = 4

@@ -33,8 +33,8 @@ TRANSLATION = Group("Translation", sort_key=6)
 RUN = Group("Run", sort_key=7)
 
 GROUPS = {
-    DATA: "src tgt more_tgt more_src reverse_model forward_model weights tags in_domain dev_src dev_tgt task format"
-    " keys skip_bad fuzzy inline_codes languages tokenizer vocab_size lowercase max_len"
+    DATA: "src tgt more_tgt more_src reverse_model forward_model n_teachers weights tags in_domain dev_src dev_tgt task"
+    " format keys skip_bad fuzzy inline_codes languages tokenizer vocab_size lowercase max_len"
     " mixing_limit mixing_temperature",
     MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"

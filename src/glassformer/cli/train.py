@@ -62,7 +62,7 @@ def train(
             **{name: explicit[name] for name in ("format", "keys", "skip_bad", "languages") if name in explicit}
         )
         explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
-    from glassformer.synthetic.monolingual import train_with_monolingual as run
+    from glassformer.synthetic.train import train as run
     from glassformer.training.options import known_names  # torch takes seconds to import
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())

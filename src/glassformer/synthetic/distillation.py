@@ -18,6 +18,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.manifest import MANIFEST
 from glassformer.metrics.translation import nearest
+from glassformer.presets import vocab_size_for
 from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask
 from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
@@ -61,7 +62,10 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
     files = folder / "train.src", folder / "train.tgt"
     write_pairs(files, [*pairs, *zip(sources, references, strict=False)])
-    new = {**plain_text(config, "dev_", folder), "src": (files[0],), "tgt": (files[1],), "languages": languages}
+    new: JsonObject = {"src": (files[0],), "tgt": (files[1],), "languages": languages}
+    new |= plain_text(config, "dev_", folder)
+    if references and not config.init_from:  # each source is there twice
+        new["vocab_size"] = config.vocab_size or vocab_size_for(len(sources))
     return train(config.model_copy(update={**new, **PLAIN_TEXT}), quiet=quiet)
 
 
@@ -244,7 +248,7 @@ def refuse(config: TrainConfig) -> None:
     Raises:
         ConfigError: one is given.
     """
-    options = "weights", "tags", "in_domain", "more_tgt", "more_src"
+    options = "weights", "tags", "in_domain", "more_tgt", "more_src", "n_teachers"
     if given := [f"--{option.replace('_', '-')}" for option in options if getattr(config, option)]:
         raise ConfigError(f"distillation: {', '.join(given)}: has no effect here.\n  Leave it out.")
 

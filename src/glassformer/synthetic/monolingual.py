@@ -3,7 +3,6 @@
 Sources: Sennrich et al. 2016 for back-translation, Caswell et al. 2019 for the tag; He et al. 2020 for self-training.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.learning.held_out import MAX_HELD_OUT, SmallestHashes
 from glassformer.synthetic.answers import ANSWERS, Answer
-from glassformer.synthetic.ask import ask, print_log
+from glassformer.synthetic.ask import ask
 from glassformer.synthetic.distillation import (
     PLAIN_TEXT,
     SAMPLE,
@@ -31,7 +30,6 @@ from glassformer.synthetic.distillation import (
 from glassformer.synthetic.filters import MIN_LETTERS, Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher
 from glassformer.tasks.base import AnyTask, Log
-from glassformer.tasks.texts import no_op
 from glassformer.train_config import MAX_WEIGHT, NO_TAG, TrainConfig
 from glassformer.training.run import make_run_folder, train
 from glassformer.training.scan import text_hash
@@ -70,19 +68,7 @@ BACK = Direction("--more-tgt", 1, "reverse_model", "back")
 FORWARD = Direction("--more-src", 0, "forward_model", "forward")
 
 
-def train_with_monolingual(config: TrainConfig, *, quiet: bool = False, started_s: float | None = None) -> AnyTask:
-    """Train a model as `training.run.train`, on monolingual text as well if the options name it.
-
-    Raises:
-        UserError: a file or an option cannot be used.
-        Stopped: a signal stopped it; what is done is kept.
-    """
-    if not (config.more_tgt or config.more_src):
-        return train(config, quiet=quiet, started_s=started_s)
-    return train_chain(config, no_op if quiet else print_log, quiet=quiet)
-
-
-def train_chain(config: TrainConfig, log: Log, *, quiet: bool = False) -> AnyTask:
+def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False) -> AnyTask:
     """Train a translator on parallel and monolingual text. Repeating the call resumes an interrupted training.
 
     Target text is translated by a model of the other direction, source text by one of the same; unless they are given,
@@ -96,10 +82,8 @@ def train_chain(config: TrainConfig, log: Log, *, quiet: bool = False) -> AnyTas
         UserError: a file or an option cannot be used.
         Stopped: a signal stopped it; what is done is kept.
     """
-    if "RANK" in os.environ:
-        raise ConfigError("--more-tgt and --more-src: not in a process that a launcher started.\n  Use --devices.")
-    if config.task not in (None, "translation") or config.init_from:
-        raise ConfigError("--more-tgt and --more-src: for translation from scratch.\n  Leave them out.")
+    if config.init_from:
+        raise ConfigError("--init-from: not with --more-tgt and --more-src.\n  Leave it out.")
     languages = languages_of(config.src, config.tgt, config.keys, config.languages)
     make_run_folder(config.out)
     folder = config.out / FOLDER

@@ -73,8 +73,6 @@ def config_of(run: Path, out: Path) -> TrainConfig:
             f"{run}: was trained for {config.minutes:g} minutes, which are other steps at each time.\n"
             "  Runs of --steps and --epochs can be repeated."
         )
-    if config.more_tgt or config.more_src:
-        raise ConfigError(f"{run}: was trained on monolingual text, by several trainings.\n  It cannot be repeated.")
     if changed := changed_files(config, read_json(run / "data" / "corpus.json")["files"]):
         raise ConfigError(f"{changed[0]}: is not the file of the run: its content is another.\n  Restore it.")
     return config
