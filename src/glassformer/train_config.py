@@ -100,8 +100,8 @@ class TrainConfig(Config):
         default=0,
         ge=0,
         le=MAX_TEACHERS,
-        description="Translation: number of models that are trained first, in half of --minutes. What they translate"
-        " together is used for the training as well.",
+        description="Translation: number of models that are trained first, in half of --minutes, and whose translations"
+        " are used, too.",
     )
     weights: tuple[float, ...] = Field(
         default=(),

@@ -40,7 +40,7 @@ def test_the_terms_of_version_3():
     [
         (VERSION2, ("en", "de"), r"a\.tbx: no terms in both en and de; its languages: en, fr-FR\."),
         ("<tmx/>", ("en", "fr"), r"a\.tbx: not a glossary in TBX: its first element is <tmx>"),
-        ("<tbx></tbx>", ("en", "fr"), r"no terms in both en and fr\.$"),
+        ("<tbx></tbx>", ("en", "fr"), r"no terms in both en and fr\.\n  Give a glossary"),
         ("<tbx>", ("en", "fr"), r"a\.tbx:1"),
     ],
 )  # fmt: skip

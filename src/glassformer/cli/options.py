@@ -55,7 +55,7 @@ DECODING: dict[type[Config], Group] = {
 """The group of the options of decoding."""
 
 RARE = (  # noqa: SIM905
-    "fuzzy inline_codes reverse_model forward_model weights tags in_domain augment bpe_dropout"
+    "fuzzy inline_codes more_src reverse_model forward_model weights tags in_domain augment bpe_dropout"
     " dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
     " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
     " max_grad_norm prompt_loss_weight average_checkpoints ema precision cpu_matmul compile activation_checkpointing"
