@@ -1,6 +1,6 @@
 """BLEU on Multi30k after a fixed training time, with the command line.
 
-usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS]]
+usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS [N_TEACHERS]]]
 
 DATA contains tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text,
 scored like published results (sacrebleu --tokenize none). Training uses train and val; test_2016 is translated only
@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from benchmarks.machine import describe, save
@@ -22,18 +23,27 @@ def main():
     data, language = Path(sys.argv[1]), sys.argv[2]
     minutes = sys.argv[3] if len(sys.argv) > 3 else "60"
     extra = ["--threads", sys.argv[4]] if len(sys.argv) > 4 else []
+    name = f"multi30k_en_{language}"
+    if len(sys.argv) > 5:
+        extra += ["--n-teachers", sys.argv[5]]
+        name += "_teachers"
     command = " ".join(["python -m benchmarks.multi30k DATA", language, minutes, *sys.argv[4:]])
     made_with = describe(command)  # before the training, which takes an hour
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"en-{language}"
         trained = train(data, language, out, ["--minutes", minutes, *OPTIONS, *extra])
-        scores = {
-            f"{split} {name}": evaluate(data, language, out, split, *beam)
-            for split in ("val", "test_2016_flickr")
-            for name, beam in (("greedy", ["--beam", "1"]), ("beam 4", []))
-        }
-    save(f"multi30k_en_{language}", {**made_with, "scores": scores, **trained}, command)
-    print({name: round(score["BLEU"]["score"], 2) for name, score in scores.items()})
+        scores = score(data, language, out)
+    save(name, {**made_with, "scores": scores, **trained}, command)
+    print({what: round(metrics["BLEU"]["score"], 2) for what, metrics in scores.items()})
+
+
+def score(data, language, out):
+    """The scores of both sets and searches."""
+    return {
+        f"{split} {name}": evaluate(data, language, out, split, *beam)
+        for split in ("val", "test_2016_flickr")
+        for name, beam in (("greedy", ["--beam", "1"]), ("beam 4", []))
+    }
 
 
 def side(data, split, language):
@@ -41,15 +51,22 @@ def side(data, split, language):
 
 
 def train(data, language, out, options):
-    """Train a model. Returns the command, training.json and the validation records."""
+    """Train a model. Returns the command, its minutes, training.json and the validation records."""
     command = [
         "train", side(data, "train", "en"), side(data, "train", language), "--dev-src", side(data, "val", "en"),
         "--dev-tgt", side(data, "val", language), "--out", str(out), *options,
     ]  # fmt: skip
+    start = time.monotonic()
     run(*command)
+    minutes = (time.monotonic() - start) / 60
     curve = [json.loads(line) for line in (out / "metrics.jsonl").read_text().split("\n") if "dev_bleu" in line]
     as_typed = " ".join(["glassformer", *command]).replace(str(data), "DATA").replace(str(out), out.name)
-    return {"train": as_typed, "training": json.loads((out / "training.json").read_text()), "curve": curve}
+    return {
+        "train": as_typed,
+        "minutes_in_all": minutes,
+        "training": json.loads((out / "training.json").read_text()),
+        "curve": curve,
+    }
 
 
 def evaluate(data, language, out, split, *options, tokenize="none"):
