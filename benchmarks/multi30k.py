@@ -1,10 +1,10 @@
 """BLEU on Multi30k after a fixed training time, with the command line.
 
-usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS [N_TEACHERS]]]
+usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS [OPTION ...]]]
 
 DATA contains tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text,
 scored like published results (sacrebleu --tokenize none). Training uses train and val; test_2016 is translated only
-once, at the end.
+once, at the end. OPTION: of `glassformer train`; a training with --n-teachers has a file of results of its own.
 """
 
 import json
@@ -22,11 +22,8 @@ OPTIONS = ["--preset", "tiny", "--vocab-size", "8000"]
 def main():
     data, language = Path(sys.argv[1]), sys.argv[2]
     minutes = sys.argv[3] if len(sys.argv) > 3 else "60"
-    extra = ["--threads", sys.argv[4]] if len(sys.argv) > 4 else []
-    name = f"multi30k_en_{language}"
-    if len(sys.argv) > 5:
-        extra += ["--n-teachers", sys.argv[5]]
-        name += "_teachers"
+    extra = ["--threads", *sys.argv[4:]] if len(sys.argv) > 4 else []
+    name = f"multi30k_en_{language}" + ("_teachers" if "--n-teachers" in extra else "")
     command = " ".join(["python -m benchmarks.multi30k DATA", language, minutes, *sys.argv[4:]])
     made_with = describe(command)  # before the training, which takes an hour
     with tempfile.TemporaryDirectory() as folder:

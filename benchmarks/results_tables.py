@@ -453,12 +453,12 @@ README_ROWS = [
     (
         "multi30k_en_de_teachers",
         "English to German on Multi30k, test_2016 (lower-cased, tokenized), an hour of training on two cores,"
-        " `--n-teachers 2` (published for this size: 41.02)",
+        " `--n-teachers 2`, one seed (published for this size: 41.02)",
         lambda r: f"{r['scores']['test_2016_flickr beam 4']['BLEU']['score']:.1f} BLEU",
     ),
     (
         "multi30k_en_de",
-        "the same, 60 minutes of training on one core, without teachers",
+        "the same, 60 minutes of training on one core, without teachers, one seed",
         lambda r: f"{r['scores']['test_2016_flickr beam 4']['BLEU']['score']:.1f} BLEU",
     ),
     (

@@ -22,6 +22,9 @@ MAX_WEIGHT = 10_000.0
 MAX_TEACHERS = 8
 """Largest value of --n-teachers."""
 
+NOT_WITH_TEACHERS = ("weights", "tags", "in_domain", "more_tgt", "more_src")
+"""Options that a training on the translations of teachers does not have."""
+
 NO_TAG = "none"
 """Value of --tags for a file without a tag."""
 
@@ -340,8 +343,7 @@ class TrainConfig(Config):
         for model, more in (("reverse_model", "more_tgt"), ("forward_model", "more_src")):
             if getattr(self, model) and not getattr(self, more):
                 raise ValueError(f"{model} needs {more}")
-        others = "more_tgt", "more_src", "weights", "tags", "in_domain"
-        if self.n_teachers and (given := [name for name in others if getattr(self, name)]):
+        if self.n_teachers and (given := [name for name in NOT_WITH_TEACHERS if getattr(self, name)]):
             raise ValueError(f"n_teachers and {given[0]} are mutually exclusive; give one")
         self.check_files()
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:

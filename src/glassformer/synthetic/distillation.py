@@ -25,7 +25,7 @@ from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
 from glassformer.synthetic.filters import Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
-from glassformer.train_config import TrainConfig
+from glassformer.train_config import NOT_WITH_TEACHERS, TrainConfig
 from glassformer.training.options import stored_options
 from glassformer.training.run import make_run_folder, train
 
@@ -248,7 +248,7 @@ def refuse(config: TrainConfig) -> None:
     Raises:
         ConfigError: one is given.
     """
-    options = "weights", "tags", "in_domain", "more_tgt", "more_src", "n_teachers"
+    options = *NOT_WITH_TEACHERS, "n_teachers"
     if given := [f"--{option.replace('_', '-')}" for option in options if getattr(config, option)]:
         raise ConfigError(f"distillation: {', '.join(given)}: has no effect here.\n  Leave it out.")
 

@@ -43,20 +43,20 @@ def train_with_teachers(config: TrainConfig, log: Log, *, quiet: bool = False) -
     check_is_own_run(config, folder)
     folders = [folder / f"model-{number + 1}" for number in range(config.n_teachers)]
     if stored_options(config) and (n_before := len([*folder.glob("model-*")])) != len(folders):
-        raise ConfigError(
-            f"{config.out}: contains a run with {n_before} teachers.\n"
-            f"  Use --n-teachers {n_before}, or choose another --out."
-        )
+        advice = f"Use --n-teachers {n_before}, or choose another --out" if n_before else "Choose another --out"
+        raise ConfigError(f"{config.out}: contains a run with {n_before} teachers.\n  {advice}.")
     update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder), **PLAIN_TEXT}
     plain = config.model_copy(update={**update, "languages": languages, "n_teachers": 0})
     if not plain.dev_src:
         plain = plain.model_copy(update=held_out(plain, folder, log))
-    of_teachers = plain.minutes and plain.minutes * TEACHERS_FRACTION
     for number, out in enumerate(folders, 1):
         log(f"Training teacher {number} of {len(folders)}, in {out} (--n-teachers).")
-        minutes = of_teachers and of_teachers / len(folders)
-        own = {"out": out, "seed": plain.seed + number, "minutes": minutes, "profile": False}
-        train(plain.model_copy(update=own), quiet=quiet)
+        own = {"out": out, "seed": plain.seed + number, "profile": False}
+        train(part_of(plain.model_copy(update=own), TEACHERS_FRACTION / len(folders)), quiet=quiet)
     teacher = make_teacher(folders, plain)
-    rest = plain.minutes and of_teachers and plain.minutes - of_teachers
-    return distill(plain.model_copy(update={"minutes": rest}), teacher, log, quiet=quiet)
+    return distill(part_of(plain, 1 - TEACHERS_FRACTION), teacher, log, quiet=quiet)
+
+
+def part_of(config: TrainConfig, fraction: float) -> TrainConfig:
+    """The options with a fraction of the minutes, if they have minutes."""
+    return config.model_copy(update={"minutes": config.minutes and config.minutes * fraction})
