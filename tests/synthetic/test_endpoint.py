@@ -41,6 +41,20 @@ def test_each_different_source_is_asked_once(tmp_path):
     assert "120 tokens of requests and 80 of answers" in messages[-1]
 
 
+def test_no_more_is_asked_than_a_kill_may_lose():
+    with serving(upper) as server:
+        answers = teacher(server, connections=3).answers(SOURCES)
+        for _ in range(5):
+            next(answers)
+        n_asked = 4 + 3  # four are taken, and one for each connection
+        deadline_s = time.monotonic() + 30
+        while sum(server.asked.values()) < n_asked and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        time.sleep(0.3)  # all would be asked if writing an answer took so long
+        assert sum(server.asked.values()) == n_asked
+        assert len(list(answers)) == len(SOURCES) - 5
+
+
 def test_what_is_known_is_not_asked_again_and_another_prompt_is(tmp_path):
     with serving(upper) as server:
         ask(teacher(server), SOURCES[:10], tmp_path, lambda message: None)

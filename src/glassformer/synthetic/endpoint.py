@@ -103,17 +103,13 @@ class EndpointTeacher:
         Raises:
             UserError: the endpoint cannot be reached, refuses all requests, or answers with something else.
         """
-        waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        # A connection gets its next source when its answer was taken (and is on the disk): a kill loses one for each.
+        waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         done: queue.SimpleQueue[tuple[str, Answer | BaseException]] = queue.SimpleQueue()
-        for source in sources:
-            waiting.put(source)
+        left = iter(sources)
 
         def work() -> None:
-            while not self.stopped.is_set():
-                try:
-                    source = waiting.get_nowait()
-                except queue.Empty:
-                    return
+            while (source := waiting.get()) is not None:
                 try:
                     done.put((source, self.answer(source)))
                 except BaseException as error:
@@ -121,6 +117,7 @@ class EndpointTeacher:
 
         self.stopped.clear()
         for _ in range(self.options.connections):
+            waiting.put(next(left, None))
             threading.Thread(target=work, daemon=True).start()  # an interrupted program does not wait for requests
         try:
             for _ in sources:
@@ -128,8 +125,11 @@ class EndpointTeacher:
                 if isinstance(answer, BaseException):
                     raise answer
                 yield [(source, answer)]
+                waiting.put(next(left, None))
         finally:
             self.stopped.set()
+            for _ in range(self.options.connections):
+                waiting.put(None)
 
     def answer(self, source: str) -> Answer:
         """The answer to a source.

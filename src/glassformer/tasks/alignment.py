@@ -53,7 +53,8 @@ def word_weights(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) 
         to_source = membership(src_words[:limit], len(word_spans(sources[i])))
         to_target = membership(tgt_words[:limit], len(word_spans(targets[i])))
         means = to_target / np.maximum(to_target.sum(1, keepdims=True), 1)
-        results.append(normalized(means @ weights @ to_source.T))
+        with np.errstate(invalid="ignore"):  # BLAS may set this flag for finite numbers (NumPy issue 24067)
+            results.append(normalized(means @ weights @ to_source.T))
     return results
 
 
