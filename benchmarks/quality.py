@@ -60,6 +60,10 @@ RECIPES = {
     "teacher": "--preset tiny --vocab-size 8000 --steps 9000",
     "own-teachers": "--preset tiny --vocab-size 8000 --steps 18000",
     "own-teachers-3": "--preset tiny --vocab-size 8000 --steps 10000",
+    # The same for 5,000 pairs: 1.3 M targets for each teacher, 2.7 M for the student; and 5.4 M without teachers.
+    "small-teacher": "--preset tiny --steps 1400",
+    "small-own-teachers": "--preset tiny --steps 2800",
+    "small-twice": "--preset tiny --steps 5600",
     # About 2.8 M targets each, 6 epochs of Multi30k.
     **{
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
@@ -72,6 +76,7 @@ TEACHERS = {
     **dict.fromkeys(("distilled", "distilled-long"), ("published/1", "published/2", "published/3")),
     "own-teachers": ("teacher/11", "teacher/12"),
     "own-teachers-3": ("teacher/11", "teacher/12", "teacher/13"),
+    "small-own-teachers": ("small-teacher/11", "small-teacher/12"),
 }
 """Recipe of a student -> the runs of the same corpus that teach it."""
 

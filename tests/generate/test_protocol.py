@@ -10,7 +10,7 @@ import torch
 from glassformer.decode_config import DecodeConfig
 from glassformer.generate.protocol import ComputesLogits
 from glassformer.generate.rules import Rule, search_rules
-from glassformer.generate.scores import best_tokens, log_softmax
+from glassformer.generate.scores import best_log_probs, best_tokens, log_softmax
 from glassformer.generate.search import beam_search
 from glassformer.models.decoding import TorchDecoder, blockwise_topk
 from tests.generate.test_invariance import BOS, EOS, PAD, VOCAB, random_model
@@ -68,6 +68,8 @@ def test_log_softmax_is_that_of_torch():
     x = torch.randn(5, VOCAB)
     x[:, 3] = -torch.inf
     torch.testing.assert_close(torch.from_numpy(log_softmax(x.numpy())), x.log_softmax(-1))
+    for found, expected in zip(best_log_probs(x.numpy(), 4), best_tokens(log_softmax(x.numpy()), 4), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("banned", [(), (PAD, BOS)])

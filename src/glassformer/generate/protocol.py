@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.generate.scores import best_tokens, log_softmax
+from glassformer.generate.scores import best_log_probs
 
 Ints = NDArray[np.signedinteger[Any]]
 
@@ -110,7 +110,7 @@ class ComputesLogits(ABC):
         for ids, state in steps:
             scores = self.logits(ids, state)
             scores[:, list(banned_ids)] = -np.inf
-            candidates.append(best_tokens(log_softmax(scores), k))
+            candidates.append(best_log_probs(scores, k))
         return candidates
 
     def restrict(self, state: Any, tokens: Sequence[NDArray[np.int32] | None]) -> None:
