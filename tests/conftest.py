@@ -36,9 +36,8 @@ hypothesis.settings.register_profile("no deadline", deadline=None)  # tests do n
 hypothesis.settings.load_profile("no deadline")
 torch.set_num_threads(1)
 IN_CI = os.environ.get("CI") == "true"
-CHROMIUM = (  # the same engine without windows takes half the time
-    os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium") or "/usr/bin/chromium"
-)
+BROWSERS = ("chromium-headless-shell", "chromium")  # the same engine without windows takes half the time
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), "")
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     *("--disable-sync", "--no-first-run"),
