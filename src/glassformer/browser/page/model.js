@@ -3,13 +3,14 @@
 import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 
 const FIRST_SLOTS = 1024;
+let floats; // of all numbers in half precision
 
 /** Natural logarithms of the softmax of logits. */
 export function normalized(logits) {
   let top = -Infinity;
-  for (const x of logits) if (x > top) top = x;
+  for (let i = 0; i < logits.length; i += 1) if (logits[i] > top) top = logits[i]; // by index: in half the time
   let sum = 0;
-  for (const x of logits) sum += Math.exp(x - top);
+  for (let i = 0; i < logits.length; i += 1) sum += Math.exp(logits[i] - top);
   const logSum = top + Math.log(sum);
   const logProbs = new Float64Array(logits.length);
   for (let i = 0; i < logits.length; i += 1) logProbs[i] = logits[i] - logSum;
@@ -108,8 +109,9 @@ export class Model extends Tables {
   sourceRows(cache, which, width) {
     const at = this.caches[2 * cache + which];
     const stride = padded(this.header.decode.cache_widths[cache]);
+    floats ??= Float32Array.from(range(2 ** 16), fromHalf);
     const halves = this.kernels.halves(at, this.sourceSlots.length * stride);
-    return Array.from(this.sourceSlots, (_, i) => Float32Array.from(halves.subarray(i * stride, i * stride + width), fromHalf));
+    return Array.from(this.sourceSlots, (_, i) => Float32Array.from(halves.subarray(i * stride, i * stride + width), (half) => floats[half]));
   }
 }
 

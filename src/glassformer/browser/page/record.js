@@ -92,10 +92,12 @@ export function rollout(maps) {
 /** Indices of the n largest numbers, the largest first. */
 function largest(values, n) {
   const found = [];
+  let least = -Infinity; // of those found, if they are n
   for (let i = 0; i < values.length; i += 1) {
-    if (found.length === n && values[i] <= values[found[n - 1]]) continue;
+    if (values[i] <= least && found.length === n) continue;
     found.splice(found.findLastIndex((j) => values[j] >= values[i]) + 1, 0, i);
     found.length = Math.min(found.length, n);
+    if (found.length === n) least = values[found[n - 1]];
   }
   return found;
 }
@@ -169,7 +171,7 @@ export function layerOutputs(program, n) {
 export function predictedToken(tokenizer, position, id, logProbs) {
   const best = likely(logProbs, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x)]);
   let rank = 0;
-  for (const x of logProbs) if (x > logProbs[id]) rank += 1;
+  for (let i = 0; i < logProbs.length; i += 1) if (logProbs[i] > logProbs[id]) rank += 1;
   return [position, tokenizer.tokenText(id), logProbs[id], rank, best];
 }
 
