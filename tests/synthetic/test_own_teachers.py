@@ -2,7 +2,10 @@
 
 import pytest
 
+from glassformer.errors import CorpusError
 from glassformer.synthetic import own_teachers
+from glassformer.synthetic.distillation import distill
+from glassformer.synthetic.train import train
 from glassformer.train_config import TrainConfig
 from tests.journeys.conftest import write_lines
 
@@ -27,3 +30,18 @@ def test_teachers_and_the_model_share_the_minutes(tmp_path, monkeypatch, minutes
         assert [part.steps for part in begun] == [100] * 4
     assert len({(part.src, part.dev_src) for part in begun}) == 1
     assert not set(begun[0].dev_src[0].read_text().splitlines()) & set(begun[0].src[0].read_text().splitlines())
+
+
+def test_codes_of_files_that_are_not_learned_from_are_named(tmp_path, capsys):
+    damaged = write_lines(tmp_path / "a.tmx", ["<tmx>"])
+    config = TrainConfig(src=(damaged,), out=tmp_path / "out", languages=("en", "fr"), steps=1, inline_codes=True)
+    told = []
+    with pytest.raises(CorpusError):
+        distill(config, None, told.append)
+    assert [f"Codes in {damaged} are not used" in message for message in told] == [True]
+    with pytest.raises(CorpusError):
+        distill(config.model_copy(update={"inline_codes": False}), None, told.append)
+    assert len(told) == 1
+    with pytest.raises(CorpusError):
+        train(config.model_copy(update={"n_teachers": 2}))
+    assert f"Codes in {damaged} are not used" in capsys.readouterr().err

@@ -53,6 +53,7 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
         Stopped: a signal stopped it; what is done is kept.
     """
     refuse(config)
+    tell_of_codes(config, log)
     sources, references = read_sources(config)
     make_run_folder(config.out)
     folder = config.out / FOLDER
@@ -118,6 +119,12 @@ def used_pairs(
 
 PLAIN_TEXT: JsonObject = {"format": None, "keys": (), "fuzzy": False, "skip_bad": False}
 """Options of reading for plain text."""
+
+
+def tell_of_codes(config: TrainConfig, log: Log) -> None:
+    """Say so if the codes of files are not learned from, because the text that models translate has none."""
+    if config.inline_codes and (files := [str(path) for path in config.src if both_sided_format(path)]):
+        log(f"Codes in {files[0]} are not used: models translate plain text. --inline-codes puts codes around words.")
 
 
 def pairs_of(config: TrainConfig, part: Literal["", "dev_"] = "") -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import os
 
 from glassformer.errors import ConfigError
 from glassformer.synthetic.ask import print_log
+from glassformer.synthetic.distillation import tell_of_codes
 from glassformer.synthetic.monolingual import train_with_monolingual
 from glassformer.synthetic.own_teachers import train_with_teachers
 from glassformer.tasks.base import AnyTask
@@ -33,5 +34,7 @@ def train(config: TrainConfig, *, quiet: bool = False, started_s: float | None =
     task = select_objective_type(config, None).task_type.name
     if task != "translation":
         raise ConfigError(f"{option}: the task {task} has no such option.\n  Leave it out.")
+    log = no_op if quiet else print_log
+    tell_of_codes(config, log)
     chain = train_with_teachers if config.n_teachers else train_with_monolingual
-    return chain(config, no_op if quiet else print_log, quiet=quiet)
+    return chain(config, log, quiet=quiet)
