@@ -17,9 +17,10 @@ test: $(VENV)/.dev
 	$(PYTEST) -m "not exhaustive" $(MODULES)
 	JAXTYPING_DISABLE=1 $(PYTEST) -m "not exhaustive" $(MODULES:%=--ignore=%)
 
+# Without the folders whose tests start programs, servers and browsers, and without checks of shapes.
+STARTING = $(addprefix tests/,browser journeys packaging serve website)
 quick: $(VENV)/.dev
-	$(PYTEST) -m "not slow" $(MODULES)
-	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(MODULES:%=--ignore=%)
+	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow" $(STARTING:%=--ignore=%)
 
 # Before a release: more cases of what `make test` checks, which take minutes.
 exhaustive: $(VENV)/.dev

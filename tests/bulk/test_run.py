@@ -81,6 +81,7 @@ class Crash(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_at_any_change_of_the_disk_goes_on_to_the_same_bytes(corpus, monkeypatch, after):
     """Each change is once the last: it is not done, or it is done and nothing after it."""

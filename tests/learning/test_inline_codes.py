@@ -78,6 +78,7 @@ def test_the_word_that_both_sides_have(pair, word):
     assert [text[slice(*span)] for text, span in zip(pair, spans or (), strict=False)] == ([word] * 2 if word else [])
 
 
+@pytest.mark.slow
 def test_the_time_of_the_pattern_is_bounded():
     assert COPIED.findall("(" * 20_000) == []
     assert len(COPIED.findall("a," * 20_000)) == 1

@@ -142,6 +142,7 @@ def test_skipped_updates_are_counted_and_reported(corrupted, tmp_path):
     assert all(row["loss"] < 10 for row in rows(tmp_path) if "loss" in row)
 
 
+@pytest.mark.slow
 def test_a_killed_run_with_skipped_updates_ends_with_the_same_weights(corrupted, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     corrupt = bad_loss(12, 17, 40)
@@ -155,6 +156,7 @@ def test_a_killed_run_with_skipped_updates_ends_with_the_same_weights(corrupted,
     assert kept[0] == kept[1]
 
 
+@pytest.mark.slow
 def test_a_training_that_explodes_goes_on_from_its_best_weights_with_half_the_rate(corrupted, tmp_path):
     """The same with a run that is killed between the explosion and the return."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -84,6 +84,7 @@ def test_an_update_that_ran_out_of_memory_is_repeated_in_parts_with_the_same_res
         assert max(n_rows) <= 5  # those of the larger micro-batches are deleted
 
 
+@pytest.mark.slow
 def test_a_repeated_update_has_the_random_numbers_of_one_with_small_micro_batches_from_the_start(
     trainer, monkeypatch, messages
 ):
@@ -107,6 +108,7 @@ def test_the_smaller_limit_is_stored_for_the_resumed_run(trainer, monkeypatch, m
     assert stored_options(trainer.config).micro_batch_tokens == trainer.micro_batches.max_tokens
 
 
+@pytest.mark.slow
 def test_a_single_example_that_does_not_fit_is_an_error_that_says_what_to_do(trainer, monkeypatch, messages):
     limit_memory(trainer, monkeypatch, 0)
     before = weights(trainer)
