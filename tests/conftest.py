@@ -7,6 +7,7 @@ of modules. In CI (CI=true) a skipped test is a failure.
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the commands that tests start; one test runs on each core
@@ -57,6 +58,13 @@ def pytest_runtest_setup(item):
     keys = {(str(item.path), name) for name in (item.originalname, *values)}
     jaxtyping.config.update("jaxtyping_disable", keys <= checked)
     checked.update(keys)
+
+
+@pytest.fixture(autouse=True)
+def pipes():
+    """A command that a test ran in this process let a closed pipe end it, and thereby the tests that come after."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 @pytest.fixture(autouse=True)
