@@ -10,7 +10,7 @@ demo: $(VENV)/.run
 
 # Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; the others go
 # without, which is faster.
-PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 MODULES = $(addprefix tests/,data generate interop kernels nn objectives oracles runtime training)
 
 test: $(VENV)/.dev

@@ -60,7 +60,7 @@ RECIPES = {
     "teacher": "--preset tiny --vocab-size 8000 --steps 9000",
     "own-teachers": "--preset tiny --vocab-size 8000 --steps 18000",
     "own-teachers-3": "--preset tiny --vocab-size 8000 --steps 10000",
-    # The same for 5,000 pairs: 1.3 M targets for each teacher, 2.7 M for the student; and 5.4 M without teachers.
+    # The same for 5,000 pairs: 1.3 M targets for each teacher, 2.6 M for the student; and 5.3 M without teachers.
     "small-teacher": "--preset tiny --steps 1400",
     "small-own-teachers": "--preset tiny --steps 2800",
     "small-twice": "--preset tiny --steps 5600",

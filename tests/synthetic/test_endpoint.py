@@ -95,10 +95,13 @@ def test_failures_that_may_pass_are_repeated(tmp_path, status):
     def reply(message, n):
         return (status, {"Retry-After": "0.01"}) if n < 3 else upper(message, n)
 
+    messages = []
     with serving(reply) as server:
-        found = ask(teacher(server), SOURCES[:4], tmp_path, lambda message: None)
+        found = ask(asked := teacher(server, connections=1), SOURCES[:4], tmp_path, messages.append)
     assert all(answer.texts for answer in found)
     assert set(server.asked.values()) == {3}
+    assert messages[1] == f"  {asked.address}: status {status}: reason {status}; trying again"
+    assert "trying again" not in messages[2]  # the seven others came within ten seconds
 
 
 def test_after_several_tries_the_failure_is_reported_and_the_answers_are_kept(tmp_path):

@@ -38,7 +38,7 @@ def ask(teacher: Teacher, sources: Sequence[str], folder: Path, log: Log) -> lis
         started_s = reported_s = time.monotonic()
         n_done, tokens_in, tokens_out = 0, 0, 0
         try:
-            for answered in teacher.answers(missing):
+            for answered in teacher.answers(missing, log):
                 answers.add(answered)
                 n_done += len(answered)
                 tokens_in += sum(answer.tokens[0] for _, answer in answered)

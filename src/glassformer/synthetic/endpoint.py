@@ -10,10 +10,14 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from math import inf
 
 from glassformer.config import JsonObject
 from glassformer.errors import ConfigError, UserError
 from glassformer.synthetic.answers import Answer
+from glassformer.synthetic.ask import REPORTED_EVERY_S
+from glassformer.tasks.base import Log
+from glassformer.tasks.texts import no_op
 
 MAX_TRIES = 6
 FIRST_WAIT_S, MAX_WAIT_S = 1.0, 60.0
@@ -96,8 +100,10 @@ class EndpointTeacher:
         self.rate_limiter = RateLimiter(options.per_minute)
         self.stopped = threading.Event()
         self.n_answered = 0
+        self.log: Log = no_op
+        self.told_s = -inf
 
-    def answers(self, sources: Sequence[str]) -> Iterator[list[tuple[str, Answer]]]:
+    def answers(self, sources: Sequence[str], log: Log = no_op) -> Iterator[list[tuple[str, Answer]]]:
         """See `Teacher`. Requests that fail are repeated.
 
         Raises:
@@ -115,6 +121,7 @@ class EndpointTeacher:
                 except BaseException as error:
                     done.put((source, error))
 
+        self.log = log
         self.stopped.clear()
         for _ in range(self.options.connections):
             waiting.put(next(left, None))
@@ -138,7 +145,7 @@ class EndpointTeacher:
             UserError: as `answers`.
         """
         failure, wait_s = "", FIRST_WAIT_S
-        for _ in range(MAX_TRIES):
+        for n_left in reversed(range(MAX_TRIES)):
             self.rate_limiter.wait(self.stopped)
             if self.stopped.is_set():
                 break
@@ -160,12 +167,20 @@ class EndpointTeacher:
             else:
                 self.n_answered += 1
                 return answer
-            self.stopped.wait(wait_s)
+            if n_left:
+                self.tell(f"  {self.address}: {failure}; trying again")
+                self.stopped.wait(wait_s)
             wait_s = min(2 * wait_s, MAX_WAIT_S)
         raise UserError(
             f"{self.address}: no answer after {MAX_TRIES} tries: {failure}.\n"
             "  The answers so far are kept: run the same command again when the endpoint answers."
         )
+
+    def tell(self, message: str) -> None:
+        """Log what delays the answers, not more often than the progress is."""
+        if time.monotonic() - self.told_s > REPORTED_EVERY_S:
+            self.told_s = time.monotonic()
+            self.log(message)
 
     def ask(self, source: str) -> Answer:
         """Send one request."""

@@ -8,7 +8,9 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, sha256
 from glassformer.synthetic.answers import Answer
+from glassformer.tasks.base import Log
 from glassformer.tasks.registry import find_model, load
+from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
 
@@ -27,8 +29,12 @@ class Teacher(Protocol):
     def identity(self) -> str:
         """What determines the answers."""
 
-    def answers(self, sources: Sequence[str]) -> Iterator[list[tuple[str, Answer]]]:
-        """The sources with their answers, in any order, as they come."""
+    def answers(self, sources: Sequence[str], log: Log = no_op) -> Iterator[list[tuple[str, Answer]]]:
+        """The sources with their answers, in any order, as they come.
+
+        Args:
+            log: called with what delays them.
+        """
 
 
 class ModelTeacher:
@@ -54,7 +60,7 @@ class ModelTeacher:
         manifests = [sha256(folder / MANIFEST) for folder in folders]
         self.identity = " ".join([*manifests, options.model_dump_json(exclude_defaults=True)])
 
-    def answers(self, sources: Sequence[str]) -> Iterator[list[tuple[str, Answer]]]:
+    def answers(self, sources: Sequence[str], log: Log = no_op) -> Iterator[list[tuple[str, Answer]]]:
         for start in range(0, len(sources), CHUNK):
             part = sources[start : start + CHUNK]
             translations = self.task.translate(part, self.options)
