@@ -39,8 +39,10 @@ def test_codes_of_files_that_are_not_learned_from_are_named(tmp_path, capsys):
     with pytest.raises(CorpusError):
         distill(config, None, told.append)
     assert [f"Codes in {damaged} are not used" in message for message in told] == [True]
-    with pytest.raises(CorpusError):
-        distill(config.model_copy(update={"inline_codes": False}), None, told.append)
+    catalogue = write_lines(tmp_path / "a.po", ["?"])
+    for other in ({"inline_codes": False}, {"src": (catalogue,)}):
+        with pytest.raises(CorpusError):
+            distill(config.model_copy(update=other), None, told.append)
     assert len(told) == 1
     with pytest.raises(CorpusError):
         train(config.model_copy(update={"n_teachers": 2}))

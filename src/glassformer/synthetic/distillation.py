@@ -123,7 +123,8 @@ PLAIN_TEXT: JsonObject = {"format": None, "keys": (), "fuzzy": False, "skip_bad"
 
 def tell_of_codes(config: TrainConfig, log: Log) -> None:
     """Say so if the codes of files are not learned from, because the text that models translate has none."""
-    if config.inline_codes and (files := [str(path) for path in config.src if both_sided_format(path)]):
+    files = [path for path in config.src if both_sided_format(path) not in (None, "po")]  # a catalogue has no codes
+    if config.inline_codes and files:
         log(f"Codes in {files[0]} are not used: models translate plain text. --inline-codes puts codes around words.")
 
 

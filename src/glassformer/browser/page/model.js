@@ -8,7 +8,7 @@ let floats; // of all numbers in half precision
 /** Natural logarithms of the softmax of logits. */
 export function normalized(logits) {
   let top = -Infinity;
-  for (let i = 0; i < logits.length; i += 1) if (logits[i] > top) top = logits[i]; // by index: in half the time
+  for (let i = 0; i < logits.length; i += 1) if (logits[i] > top) top = logits[i]; // by index, which is faster than for-of
   let sum = 0;
   for (let i = 0; i < logits.length; i += 1) sum += Math.exp(logits[i] - top);
   const logSum = top + Math.log(sum);
