@@ -25,22 +25,27 @@ def may_have_gpu() -> bool:
     """Whether PyTorch, which takes seconds to import, could find another device than the CPU."""
     if platform.system() == "Linux":
         return any(Path(path).exists() for path in DRIVERS)
-    return (platform.system(), platform.machine()) != ("Darwin", "x86_64")
+    return platform.system() != "Darwin"
 
 
 def pick_device(name: str) -> Device:
-    """Device by name; "auto" selects CUDA, else MPS, else the CPU.
+    """Device by name; "auto" selects CUDA, else the CPU.
 
     Raises:
-        ConfigError: the device is not available.
+        ConfigError: the device is not available, or not supported.
     """
+    if name == "mps":
+        raise ConfigError(
+            "device 'mps' is not supported: nothing of glassformer has been tested on Apple's GPU.\n"
+            "  Leave out --device, or use --device cpu."
+        )
     if name == "cpu" or (name == "auto" and not (has_torch() and may_have_gpu())):
         return Device("cpu")
     available = {"cpu": True}
     if has_torch():
         import torch
 
-        available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+        available = {"cuda": torch.cuda.is_available(), "cpu": True}
     if name == "auto":
         name = next(device for device, is_available in available.items() if is_available)
     if not available.get(name):

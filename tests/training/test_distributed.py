@@ -173,9 +173,7 @@ def test_more_processes_than_gpus_are_an_error(monkeypatch):
     assert refusal(GROUP_OF_TWO, monkeypatch).startswith("2 processes need 2 GPUs; this machine has 1.")
 
 
-def test_windows_and_mps_are_refused(monkeypatch):
-    monkeypatch.setattr(distributed, "pick_device", lambda name: torch.device("mps"))
-    assert "MPS" in refusal(GROUP_OF_TWO, monkeypatch)
+def test_windows_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     assert "Windows" in refusal(GROUP_OF_TWO, monkeypatch)
 

@@ -62,7 +62,7 @@ def load(folder: str | Path, *, task: type[AnyTask] | None = None, device: str =
     Args:
         task: class of the task, such as `glassformer.tasks.translation.Translator`, so that type checkers know the type
             of the result. Default: any task.
-        device: auto (CUDA, else MPS, else CPU), cpu, cuda or mps.
+        device: auto (CUDA, else CPU), cpu or cuda.
 
     Raises:
         CheckpointError: the folder is missing, incomplete, damaged, or not a glassformer model.

@@ -341,10 +341,6 @@ def check_devices(config: TrainConfig, n: int) -> torch.device:
     if config.devices not in (None, n):
         raise ConfigError(f"--devices {config.devices}: the launcher started {n} processes on this machine.")
     device = torch.device(pick_device(config.device))
-    if device.type == "mps":
-        raise ConfigError(
-            "training by several processes is not available on MPS.\n  Leave out --devices, or use --device cpu."
-        )
     if device.type == "cuda" and torch.cuda.device_count() < n:
         raise ConfigError(
             f"{n} processes need {n} GPUs; this machine has {torch.cuda.device_count()}.\n"
