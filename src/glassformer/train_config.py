@@ -272,9 +272,7 @@ class TrainConfig(Config):
         default="auto",
         description="On a CPU, matrix products by the kernels of this package or by PyTorch. Default: the faster ones.",
     )
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
-        default="auto", description="Device to compute on. Apple's GPU (mps) is refused: it has not been tested."
-    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
         description="Compile the model with torch.compile. Default: on a GPU, if that saves more time than it takes.",

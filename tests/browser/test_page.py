@@ -238,6 +238,18 @@ def test_the_domain_is_chosen(small_translator, tabs, file, tmp_path):
     tagged = small_translator(TRAINED[0], precision="int8", tag="law")
     assert tagged != translated(small_translator, TRAINED[0])
     until(tab, "(text) => document.querySelector('.output').textContent === text", tagged)
+    tab.get_by_role("button", name="Look inside").click()
+    tag = tab.frame_locator("iframe").get_by_text("<tag:law>").first
+    tag.wait_for()
+    tab.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    tab.get_by_role("button", name="Copy a link to this view").click()
+    until(tab, "window.copied")
+    other = tabs(tab.evaluate("window.copied"), OWN)
+    other.frame_locator("iframe").get_by_text("<tag:law>").first.wait_for()
+    assert other.get_by_label("Domain").input_value() == "law"
+    domain.select_option("")
+    tag.wait_for(state="detached")
+    domain.select_option("law")
     tab.get_by_text("Files", exact=True).click()
     source = tmp_path / "line.txt"
     source.write_text(TRAINED[0])

@@ -17,8 +17,11 @@ def records(request, engines, tmp_path_factory):
     """Of each text with a target, the record of the page and that of `inspect`."""
     task = random_translator(request.param, tmp_path_factory.mktemp(request.param), "fp32")
     call = engines(task)
-    pairs = zip(TRAINED, TRAINED[::-1], strict=True)
-    return [(call("record", text=src, target=tgt), inspect(task, src, tgt)) for src, tgt in pairs]
+    texts = zip(TRAINED, TRAINED[::-1], ("", "law", "", "law"), strict=True)
+    return [
+        (call("record", text=src, target=tgt, options={"tag": tag}), inspect(task, src, tgt, tag=tag))
+        for src, tgt, tag in texts
+    ]
 
 
 def values(packed):

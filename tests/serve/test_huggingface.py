@@ -77,6 +77,17 @@ def test_the_inspection_of_a_text_is_a_page(server):
     assert server.get(url[:-1]).status == 404
 
 
+def test_an_inspection_with_a_tag(server):
+    def inspect(parameters):
+        return server.post("/models/en-de/inspect", {"inputs": "The cat.", "parameters": parameters})
+
+    assert b"tag:law" in server.get(inspect({"tag": "law"}).json["url"]).body
+    assert inspect({"tag": "x"}).json["error"] == "there is no tag 'x'; there are: law"
+    refused = inspect({"beam": 2})
+    assert refused.status == 400
+    assert "beam" in refused.json["error"]
+
+
 @pytest.mark.parametrize(
     ("model", "body", "status", "message"),
     [

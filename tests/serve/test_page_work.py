@@ -314,7 +314,7 @@ def test_the_domain_of_the_model_is_used_when_it_is_chosen(opened, server):
     assert tagged != server.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"]
     until(page, "(text) => document.querySelector('.output').textContent === text", tagged)
     page.get_by_role("button", name="Look inside").click()
-    until(page, "document.querySelector('.status').textContent === 'Look inside: without the domain.'")
+    page.frame_locator("dialog iframe").get_by_text("<tag:law>").first.wait_for()
 
 
 def test_two_tabs_keep_the_terms_of_each_other(opened):

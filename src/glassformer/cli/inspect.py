@@ -27,6 +27,7 @@ def inspect(
     out: Path | None = None,
     json: bool = False,
     window: Int = 1,
+    tag: str = "",
     force: bool = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
@@ -41,6 +42,7 @@ def inspect(
         out: HTML page to write; it opens from disk. Without it the predictions are printed.
         json: Print everything as JSON.
         window: Window to show of a text longer than the model's maximum length, counted from 1.
+        tag: Translators: tag of training files (train --tags), before the source.
         force: Overwrite the page if it exists.
     """
     check_new(out, force)
@@ -51,7 +53,7 @@ def inspect(
     # Only explicit options: language models have other defaults.
     decoding = SearchConfig.resolve(given(options), environment=os.environ)
     explicit = decoding.model_dump(include=decoding.model_fields_set)
-    inspection = inspect_text(load(model, device="cpu"), text, target, window=window, **explicit)
+    inspection = inspect_text(load(model, device="cpu"), text, target, window=window, tag=tag, **explicit)
     for note in inspection.notes:
         print(f"note: {note}", file=sys.stderr)
     if out:

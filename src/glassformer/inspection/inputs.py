@@ -21,6 +21,7 @@ from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.question_answering import QuestionAnswerer, question_of
+from glassformer.tasks.steps import tag_of
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
 from glassformer.tokens.tokenizer import Tokenizer
@@ -221,9 +222,10 @@ def encoder_decoder_inputs(
     """Inputs of an encoder-decoder: a source, and the given target or the best hypothesis."""
     t, model = task.tokenizer, task.model
     notes: list[str] = []
+    tag = tag_of(task, options)
     all_ids, offsets = t.offsets(text)
-    src_slice = token_window(all_ids, model.config.max_len - 1, window, notes)
-    src = [*all_ids[src_slice], t.eos_id]
+    src_slice = token_window(all_ids, model.config.max_len - 1 - len(tag), window, notes)
+    src = [*tag, *all_ids[src_slice], t.eos_id]
     search = None
     if target is None:
         limit = min(model.config.max_len, options.max_length or len(src) + MORE_TOKENS)
@@ -236,7 +238,7 @@ def encoder_decoder_inputs(
     ids, target_offsets = t.offsets(target)
     target_offsets = target_offsets if ids == [i for i in expected if i != t.eos_id] else []
     sides = {
-        "source": side(t, "source", text, src, offsets[src_slice], 0),
+        "source": side(t, "source", text, src, offsets[src_slice], len(tag)),
         "target": side(t, "target", target, tgt_in, target_offsets, 1),
     }
     inputs = (torch.tensor([src], device=task.device), torch.tensor([tgt_in], device=task.device))

@@ -163,6 +163,7 @@ def inspect(
     *,
     window: int = 1,
     top: int = TOP_K,
+    tag: str = "",
     **options: Unpack[SearchOptions],
 ) -> Inspection:
     """Record attention, predictions, search and hidden states of a task's model for one text.
@@ -173,13 +174,15 @@ def inspect(
         target: translation and language models: text to score instead of the best hypothesis of the search.
         window: index of the window of a text that exceeds the maximum length, counted from 1.
         top: number of alternatives to keep for each prediction.
+        tag: translators: tag of training files (`train --tags`), before the source.
         options: fields of `SearchConfig`, for models that generate text.
 
     Raises:
         ConfigError: the text is empty, or a target or an option of the search is given for a model that generates no
             text.
     """
-    search = DecodeConfig(**SearchConfig.resolve(options).model_dump(exclude_unset=True))
+    given = {"tag": tag} if tag else {}
+    search = DecodeConfig(**SearchConfig.resolve(options).model_dump(exclude_unset=True), **given)
     task.check_options(search)
     inputs = prepare_inputs(task, text, target, options=search, window=window)
     with torch.inference_mode(), record_activations(task.model) as cache:

@@ -16,7 +16,7 @@ from glassformer.serve.openai import GENERATES, TEXT_TO_TEXT
 from glassformer.serve.requests import described, json_object, parse, read_body
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
-from glassformer.serve.translation import DEFAULT_BEAM
+from glassformer.serve.translation import DEFAULT_BEAM, check_tag
 
 IGNORED = {"src_lang", "tgt_lang", "clean_up_tokenization_spaces", "truncation", "return_full_text", "details"}
 """Parameters that a model of one pair of languages does not need, and those of the output that `inputs` has."""
@@ -43,6 +43,12 @@ class Inference(BaseModel):
     parameters: dict[str, Any] = {}
     options: dict[str, Any] = {}
     stream: bool = False
+
+
+class InspectParameters(BaseModel, extra="forbid"):
+    """Parameters of an inspection."""
+
+    tag: str = ""
 
 
 class GenerationParameters(BaseModel):
@@ -122,12 +128,15 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/{name}/inspect", openapi_extra=described(Inference))
     async def inspect(name: str, request: Request) -> Any:
-        service.model(name)
+        info = service.model(name)
         body = parse(Inference, json_object(await read_body(request)))
+        parameters = parse(InspectParameters, body.parameters)
+        check_tag(info, parameters.tag)
         if not isinstance(body.inputs, str) or not body.inputs.strip() or len(body.inputs) > 2000:
             raise ApiError(400, "inputs: expected a text of 1 to 2,000 characters", param="inputs")
         charge(request, service, None, len(body.inputs))
-        unit = service.scheduler.unit(Inspect(model=name, text=body.inputs), body.inputs, n_new_tokens=100, beam=4)
+        inspect = Inspect(model=name, text=body.inputs, tag=parameters.tag)
+        unit = service.scheduler.unit(inspect, body.inputs, n_new_tokens=100, beam=4)
         (result,) = await service.compute(request, [unit], deadline_s=4 * service.settings.deadline_s)
         policy = f"{result.policy}; frame-ancestors 'self'"
         key = service.results.add(result.page.encode(), "inspection.html", "text/html; charset=utf-8", policy)

@@ -99,6 +99,17 @@ def checked_texts(q: Texts) -> list[str]:
     return texts
 
 
+def check_tag(info: messages.ModelInfo, tag: str | None) -> None:
+    """Check that a model has the tag of a request.
+
+    Raises:
+        ApiError: it has not.
+    """
+    if tag and tag not in info.tags:
+        known = ", ".join(info.tags) or "none"
+        raise ApiError(400, f"there is no tag {tag[:100]!r}; there are: {known}", param="tag")
+
+
 def translation_unit(
     service: Service,
     model: str,
@@ -116,9 +127,7 @@ def translation_unit(
     """
     info = service.model(model)
     features = info.features
-    if body.tag and body.tag not in info.tags:
-        known = ", ".join(info.tags) or "none"
-        raise ApiError(400, f"there is no tag {body.tag[:100]!r}; there are: {known}", param="tag")
+    check_tag(info, body.tag)
     beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
     requirements = messages.Requirements(
         glossary=body.glossary,

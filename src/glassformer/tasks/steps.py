@@ -17,6 +17,7 @@ from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.tasks.alignment import align
+from glassformer.tasks.base import AnyTask
 from glassformer.tasks.code_positions import code_positions, in_known_case
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.memories import memory_of
@@ -135,7 +136,7 @@ def check_options(task: "TextToTextTask[Any]", options: DecodeConfig) -> None:
         )
 
 
-def tag_of(task: "TextToTextTask[Any]", options: DecodeConfig) -> list[int]:
+def tag_of(task: AnyTask, options: DecodeConfig) -> list[int]:
     """The token of the tag before each source, if there is one.
 
     Raises:

@@ -164,8 +164,8 @@ async function output({ inputs }, signal, say) {
 export async function post(path, body, signal, say) {
   if (path.startsWith("/inspect/")) return (await model()).engine.call(path.slice("/inspect/".length), body, { signal });
   if (path === "/inspect") {
-    const { q: text, off, search } = body;
-    return (await model()).engine.call("record", { text, options: { protect: PROTECT, off, search } }, { signal });
+    const { q: text, tag, off, search } = body;
+    return (await model()).engine.call("record", { text, options: { protect: PROTECT, tag, off, search } }, { signal });
   }
   if (path.startsWith("/models/")) return output(body, signal, say);
   if (path !== "/translate") throw new Error(`this page has no ${path}`);

@@ -6,19 +6,19 @@ import { el } from "./elements.js";
 import { linkTo } from "./link.js";
 import { t } from "./strings.js";
 
-const EVENTS = ["input", "selectionchange", "focusin"];
+const EVENTS = ["input", "change", "selectionchange", "focusin"];
 
 let opened;
 
-/** Show what happens in the sentence that a function returns, or hide it again. `begin`: the settings of a link. */
-export function inspect(model, textOf, say, begin) {
+/** Show what happens in what a function returns, a sentence and the domain of the model, or hide it again. `begin`: the settings of a link. */
+export function inspect(model, given, say, begin) {
   if (opened) opened.close();
-  else if (textOf().trim()) opened = new Inside(textOf, say, begin);
+  else if (given().text.trim()) opened = new Inside(given, say, begin);
 }
 
 class Inside {
-  constructor(textOf, say, begin) {
-    Object.assign(this, { textOf, say, isReady: false, begin, ...begin });
+  constructor(given, say, begin) {
+    Object.assign(this, { given, say, isReady: false, begin, ...begin });
     this.frame = el("iframe", { title: t("inspectTitle"), sandbox: "allow-scripts" });
     this.panel = el("section", { class: "inside", "aria-label": t("inspectTitle") },
       el("p", { class: "buttons" }, el("button", { onclick: () => this.copyLink() }, t("copyLink")), el("button", { onclick: () => this.close() }, t("close"))), this.frame);
@@ -47,13 +47,14 @@ class Inside {
   };
 
   update = async () => {
-    const text = this.textOf().trim();
-    if (!this.isReady || !text || text === this.shown) return;
-    this.shown = text;
+    const { text, tag } = this.given();
+    const shown = JSON.stringify([text.trim(), tag]);
+    if (!this.isReady || !text.trim() || shown === this.shown) return;
+    this.shown = shown;
     this.controller?.abort();
     const { signal } = (this.controller = new AbortController());
     try {
-      const record = await post("/inspect", { q: text, ...this.wanted }, signal);
+      const record = await post("/inspect", { q: text.trim(), tag, ...this.wanted }, signal);
       if (!signal.aborted) this.frame.contentWindow.postMessage(record ?? { message: t("notTranslated") }, "*");
     } catch (error) {
       if (!signal.aborted) this.say(error.message, true);
@@ -70,7 +71,8 @@ class Inside {
   }
 
   async copyLink() {
-    await copy(linkTo(this.textOf().trim(), this), this.panel);
+    const { text, tag } = this.given();
+    await copy(linkTo(text.trim(), { wanted: this.wanted, view: this.view, tag }), this.panel);
     this.say(t("copied"));
   }
 
@@ -85,5 +87,5 @@ class Inside {
 
 /** A button that shows what happens in the text that a function returns. */
 export function inspectButton(model, textOf) {
-  return el("button", { type: "button", onclick: () => inspect(model(), textOf, alert) }, t("inspect"));
+  return el("button", { type: "button", onclick: () => inspect(model(), () => ({ text: textOf() }), alert) }, t("inspect"));
 }

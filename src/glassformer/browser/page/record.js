@@ -195,12 +195,12 @@ export function canSwitch(records) {
 
 /**
  * The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model.
- * @param options of the search; `off`: heads whose outputs are 0
+ * @param options of the search; `off`: heads whose outputs are 0; `begin`: tokens before the text
  */
-export function record(model, tokenizer, text, { off = [], ...options }, target) {
+export function record(model, tokenizer, text, { off = [], begin = [], ...options }, target) {
   const { header } = model;
   const textsOf = (ids) => ids.map((id) => tokenizer.tokenText(id));
-  const source = [...tokenizer.encode(text), header.eos];
+  const source = [...begin, ...tokenizer.encode(text), header.eos];
   const unchanged = off.length ? tokenizer.decode(search(model, source, options)[0].ids) : null;
   return model.without(off, () => {
     const { found: { ids: expected }, nodes, best } = target === undefined
@@ -228,7 +228,7 @@ export function record(model, tokenizer, text, { off = [], ...options }, target)
     return {
       format: 1, task: header.task, family: header.family, sizes: header.sizes, notes,
       sides: {
-        source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i] ?? null) },
+        source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i - begin.length] ?? null) },
         target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
       },
       vectors, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },

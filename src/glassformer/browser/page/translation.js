@@ -79,10 +79,15 @@ export class Translator {
     return this.tokenizer.decode(ids).replaceAll("\n", " ");
   }
 
+  /** The tokens before each text of a domain. */
+  tagOf(tag) {
+    return tag ? [this.header.tags[tag]] : [];
+  }
+
   /** Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires. `tag`: name of its domain. */
   partsOf(text, glossary, tag) {
     if (!strip(text)) return [];
-    const begin = tag ? [this.header.tags[tag]] : [];
+    const begin = this.tagOf(tag);
     const several = this.split(text, this.model.maxLength - 1 - begin.length);
     return several.map(([space, ids]) => {
       const source = several.length === 1 ? text : this.tokenizer.decode(ids);
@@ -146,14 +151,14 @@ export class Translator {
   /** What happens inside of the model for the first part of a line, and a translation of it; nothing if it is not translated. */
   record(original, options = {}, target = undefined) {
     const { mark, detached, core, modelText, isKept } = this.line(strip(original), options);
-    const parts = isKept ? [] : this.partsOf(modelText);
+    const parts = isKept ? [] : this.partsOf(modelText, undefined, options.tag);
     if (!parts.length) return null;
     const notes = [
       parts.length > 1 && `The text is longer than the model can read: the first of ${parts.length} parts.`,
       (mark || detached) && "List marks and markers are not given to the model.",
       modelText !== core && "The model is given the text in the case that it knows.",
     ];
-    const found = record(this.model, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off }, target);
+    const found = record(this.model, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off, begin: this.tagOf(options.tag) }, target);
     this.recorded = { off: found.live.off, source: found.sides.source.ids, inputs: found.sides.target.ids };
     return { ...found, notes: [...notes.filter(Boolean), ...found.notes] };
   }

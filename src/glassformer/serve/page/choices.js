@@ -38,6 +38,12 @@ export class Choices {
     this.node.hidden = this.selects.every(([, node]) => node.hidden);
   }
 
+  /** Choose a domain, if the model has it. */
+  chooseTag(tag) {
+    const [, , select] = this.selects.at(-1);
+    select.value = [...select.options].some(({ value }) => value === tag) ? tag : "";
+  }
+
   /** The fields of a request. */
   get fields() {
     return Object.fromEntries(this.selects.map(([name, , select]) => [name, select.value]).filter(([, value]) => value));

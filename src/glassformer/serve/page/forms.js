@@ -57,7 +57,7 @@ export function form(model, settings) {
     input.value = kept(`${model.id}.${i}`, () => input.value) ?? input.value;
     if (linkedText !== null && view.text) input.value = linkedText.split("\t")[i] ?? input.value;
   });
-  if (linkedInside && inspectAction) setTimeout(() => inspect(model.id, view.text, alert, linkedInside)); // when the form is in the page
+  if (linkedInside && inspectAction) setTimeout(() => inspect(model.id, () => ({ text: view.text() }), alert, linkedInside)); // when the form is in the page
   return el("section", { class: "form" },
     el("h2", {}, model.id, " ", el("small", {}, taskName(model))),
     el("form", { onsubmit: run, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && run(event) }, view.fields, el("p", { class: "buttons" }, el("button", { class: "primary" }, t("run")), stop, inspectAction, code)),

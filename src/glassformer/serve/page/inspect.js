@@ -6,15 +6,15 @@ import { t } from "./strings.js";
 
 /** A button that shows the inspection of a text. */
 export function inspectButton(model, text, onError = alert) {
-  return el("button", { type: "button", onclick: () => inspect(model(), text, onError) }, t("inspect"));
+  return el("button", { type: "button", onclick: () => inspect(model(), () => ({ text: text() }), onError) }, t("inspect"));
 }
 
-/** Show the inspection of the text that a function returns. */
-export async function inspect(model, textOf, onError) {
-  const text = textOf().trim();
-  if (!model || !text) return;
+/** Show the inspection of what a function returns: a text, and the domain of the model. */
+export async function inspect(model, shown, onError) {
+  const { text, tag = "" } = shown();
+  if (!model || !text.trim()) return;
   try {
-    const { url } = await post(`/models/${model}/inspect`, { inputs: text });
+    const { url } = await post(`/models/${model}/inspect`, { inputs: text.trim(), parameters: { tag } });
     const dialog = el("dialog", { class: "wide", "aria-label": t("inspectTitle"), onclose: () => dialog.remove() },
       el("p", { class: "buttons" }, el("button", { onclick: () => dialog.close() }, t("close"))),
       el("iframe", { src: url, title: t("inspectTitle") }));

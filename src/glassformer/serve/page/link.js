@@ -10,18 +10,19 @@ const isHead = (x) => Array.isArray(x) && ["encoder", "decoder", "cross"].includ
 const LIMITS = { beam: [1, 12], alpha: [0, 2] }; // of the sliders
 const isSearch = ([name, x]) => name in LIMITS && x >= LIMITS[name][0] && x <= LIMITS[name][1] && (name !== "beam" || isIndex(x));
 
-/** The settings of the inside: heads that are switched off, the search, and the head that is shown; undefined if it is not asked for. */
+/** The settings of the inside: heads that are switched off, the search, the head that is shown, and the domain; undefined if it is not asked for. */
 export const linkedInside = settings(asked.get("inside"));
 
 function settings(text) {
   if (text === null) return undefined;
   try {
-    const { off = [], search, view } = JSON.parse(text || "{}");
+    const { off = [], search, view, tag } = JSON.parse(text || "{}");
     const { kind, layer, head } = view ?? {};
     const isView = isHead([kind, layer, ["mean", "roll-out"].includes(head) ? 0 : head]);
     return {
       wanted: { off: [off].flat().filter(isHead), search: Object.fromEntries(Object.entries(search ?? {}).filter(isSearch)) },
       view: isView ? { kind, layer, head } : undefined,
+      tag: typeof tag === "string" ? tag : "",
     };
   } catch { // not of this page
     return { wanted: { off: [], search: {} } };
@@ -29,8 +30,8 @@ function settings(text) {
 }
 
 /** The address of this page with a text and the settings of the inside. */
-export function linkTo(text, { wanted, view }) {
-  const inside = JSON.stringify({ ...wanted, view });
+export function linkTo(text, { wanted, view, tag }) {
+  const inside = JSON.stringify({ ...wanted, view, tag });
   const [pair] = /^#[\w-]+-\w+/.exec(location.hash) ?? [];
   return `${location.href.split("#")[0]}${pair ? `${pair}&` : "#"}${new URLSearchParams({ q: text, inside })}`;
 }

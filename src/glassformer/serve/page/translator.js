@@ -224,16 +224,13 @@ export function translator(rows, models, settings) {
     if (input.value) { input.value = ""; update(); }
   };
   const current = () => (document.activeElement === input ? mirror.current() : output.currentPart ?? mirror.current()) ?? parts[0];
-  const lookInside = () => {
-    if (choices.fields.tag) say(t("insideWithoutTag"));
-    return inspect(languages.model?.id, () => current()?.text ?? "", say);
-  };
+  const lookInside = (begin) => inspect(languages.model?.id, () => ({ text: current()?.text ?? "", tag: choices.fields.tag }), say, begin);
 
   const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
   const clearAction = el("button", { onclick: clear }, t("clear"));
   const copyAction = el("button", { onclick: copyOutput, title: "Alt + C" }, t("copy"));
   const correctAction = el("button", { onclick: () => edit(output.currentPart) }, t("correct"));
-  const inspectAction = el("button", { onclick: lookInside, title: "Alt + I" }, t("inspect"));
+  const inspectAction = el("button", { onclick: () => lookInside(), title: "Alt + I" }, t("inspect"));
   const codeAction = codeButton(() => ["/translate", { q: input.value.slice(0, settings.charLimit), ...options() }], settings.keyRequired);
   const uncertain = el("input", { type: "checkbox", onchange: () => showUncertain(uncertain.checked) });
   const uncertainLabel = el("label", { class: "switch" }, uncertain, el("span", { class: "uncertain" }, t("uncertainWords")));
@@ -284,8 +281,9 @@ export function translator(rows, models, settings) {
     text, files, choices.node, glossary.node);
   configure();
   setTimeout(() => {
+    if (linkedInside) choices.chooseTag(linkedInside.tag);
     update();
-    if (linkedInside) inspect(languages.model?.id, () => current()?.text ?? "", say, linkedInside);
+    if (linkedInside) lookInside(linkedInside);
   });
   return section;
 }

@@ -178,7 +178,7 @@ def computation(
             return lambda: Embedded(vectors=task(texts).tolist(), n_tokens=n_tokens)
         case Inspect():
             model.check_inspection()
-            return lambda: inspected(task, request.text)
+            return lambda: inspected(task, request)
         case _:
             raise UserError(f"the model was replaced: its task is now {task.name}, which cannot compute this request")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
-from glassformer.serve.messages import Complete, Completed, Inspected, Translated, Usage
+from glassformer.serve.messages import Complete, Completed, Inspect, Inspected, Translated, Usage
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
 from glassformer.tasks.summarization import Summarizer
@@ -85,12 +85,13 @@ def completed(tokenizer: Tokenizer, request: Complete, text: str) -> Completed:
     return Completed(text=text, finish_reason="length" if is_cut else "stop", usage=usage)
 
 
-def inspected(task: AnyTask, text: str) -> Inspected:
+def inspected(task: AnyTask, request: Inspect) -> Inspected:
     """The page of the inspection of a text."""
     from glassformer.inspection.inspect import inspect
     from glassformer.inspection.page import inspection_page, policy_of
 
-    return Inspected(page=inspection_page(inspect(task, text).to_dict()), policy=policy_of("inspection"))
+    page = inspection_page(inspect(task, request.text, tag=request.tag).to_dict())
+    return Inspected(page=page, policy=policy_of("inspection"))
 
 
 def plain(value: Any) -> Any:
