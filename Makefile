@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test quick exhaustive check bench docs wheels sanitize clean
+.PHONY: demo test quick exhaustive check audit bench docs wheels sanitize clean
 
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
@@ -31,6 +31,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Known vulnerabilities of what is installed, by PyPI's database, which mirrors may not have: what is not found is listed.
+audit: $(VENV)/.run
+	$(BIN)/pip install -q pip-audit && $(BIN)/pip-audit --skip-editable
 
 # The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, also with graphs and weights changed at random.
 HOSTILE = tests/fuzz/test_fuzz.py::test_inputs_that_are_changed_at_random

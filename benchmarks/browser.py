@@ -1,14 +1,16 @@
 """Speed of a page that translates by itself, in Chromium and Firefox, relative to the command line's decoder in one
 thread.
 
-Sentences one at a time, as in the page; both in turn (A B A B), medians. Texts and log-probabilities must be equal.
-Then: size of the file, time from opening it to its first translation (median of ROUNDS openings), and time of a record
-of all heads of one sentence, which the page asks for at a key press.
+Sentences one at a time, as in the page; the page, the decoder, and the decoder limited to AVX2 where the processor has
+more, in turn (A B C A B C), medians. Texts and log-probabilities must be equal. Then: size of the file, time from
+opening it to its first translation and the memory of the largest process of the browser after it (medians of ROUNDS
+openings), and time of a record of all heads of one sentence, which the page asks for at a key press.
 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
 MODEL: folder of a translator, or "random": base sizes, a vocabulary of 32,000. SRC: file of sentences, of which the
-first N_SENTENCES are used. Needs playwright, Chromium and what `benchmarks.firefox` names.
+first N_SENTENCES are used; for "random", whose outputs are long, N_RANDOM. Needs playwright, Chromium and what
+`benchmarks.firefox` names.
 """
 
 import os
@@ -28,11 +30,12 @@ from benchmarks.models import random_translator
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
+from glassformer.kernels.library import load as load_kernels
 from glassformer.tasks.registry import load
 from glassformer.threads import n_threads
 from glassformer.tokens.tokenizer import Tokenizer
 
-N_SENTENCES, ROUNDS = 60, 5
+N_SENTENCES, N_RANDOM, ROUNDS = 60, 5, 5
 VOCAB = 32_000
 BEAMS = (1, 4)
 FIRST = """
@@ -69,8 +72,35 @@ def model_of(name, src, folder):
     return folder / name
 
 
+def sentences_of(model, src, n=N_SENTENCES):
+    """Sentences to translate."""
+    sentences = [line for line in read_lines(src) if line.strip()]
+    if model.name != "random":
+        return sentences[:n]
+    # Of sources that repeat themselves, translations that do are not decoded again.
+    return [" ".join(line.split()[:5] * 4) for line in sentences[:N_RANDOM]]
+
+
+def largest_process():
+    """Memory of the largest process that this one has started, or that these have, in bytes."""
+    parents, sizes = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        except OSError:  # it has ended
+            continue
+        pid = int(folder.name)
+        parents[pid], sizes[pid] = int(lines["PPid"]), 1024 * int(lines.get("VmRSS", "0").split()[0])
+
+    def is_own(pid):
+        return bool(pid) and (parents.get(pid) == os.getpid() or is_own(parents.get(pid)))
+
+    return max(size for pid, size in sizes.items() if is_own(pid))
+
+
 def opened(browser, path):
-    """A tab with the page, and an engine of its own that `window.call` calls; time to the first translation in ms."""
+    """A tab with the page, and an engine of its own that `window.call` calls; time to the first translation in ms, and
+    the memory after it."""
     from tests.browser.conftest import ENGINE
 
     tab = browser.new_page()
@@ -78,36 +108,46 @@ def opened(browser, path):
     tab.goto(path.as_uri())
     tab.evaluate(FIRST)
     first = 1000 * (time.perf_counter() - start)
+    memory = largest_process()
     loaded = tab.evaluate(ENGINE, None)
-    return tab, loaded["result"]["build"], first
+    return tab, loaded["result"]["build"], first, memory
 
 
 def measure(browser, folder, sentences, path):
     task = load(folder, device="cpu")
     path.write_text(page(task, "model"), encoding="utf-8")
-    firsts = []
+    firsts, memories = [], []
     for _ in range(ROUNDS):
-        tab, build, first = opened(browser, path)
+        tab, build, first, memory = opened(browser, path)
         firsts.append(first)
+        memories.append(memory)
         if len(firsts) < ROUNDS:
             tab.close()
     result = {"build": build, "bytes": path.stat().st_size, "first_translation_ms": round(statistics.median(firsts))}
+    result["memory_bytes"] = round(statistics.median(memories))
+    kernels, _ = load_kernels()
+    natives = {"native": kernels.variant} | ({"avx2": "avx2"} if "avx2" in kernels.supported else {})
     for beam in BEAMS:
-        speeds = {"page": [], "native": []}
+        speeds = {"page": [], **{name: [] for name in natives}}
         for _ in range(ROUNDS):
             calls = [{"text": text, "options": {"beam": beam}} for text in sentences]
             ms, found = tab.evaluate(CALL, ["translate", calls])
             n_tokens = sum(len(nbest[0]["ids"]) for nbest in found)
             speeds["page"].append(1000 * n_tokens / ms)
-            start = time.perf_counter()
-            native = [task.translate([text], DecodeConfig(beam=beam, precision="int8"))[0][0] for text in sentences]
-            speeds["native"].append(n_tokens / (time.perf_counter() - start))
             outputs = [(nbest[0]["text"], nbest[0]["logProbs"]) for nbest in found]
-            if [(x.text, x.log_probs) for x in native] != outputs:
-                sys.exit("the page translates otherwise than the command line")
+            for name, variant in natives.items():
+                kernels.select(variant)
+                start = time.perf_counter()
+                native = [task.translate([text], DecodeConfig(beam=beam, precision="int8"))[0][0] for text in sentences]
+                speeds[name].append(n_tokens / (time.perf_counter() - start))
+                if [(x.text, x.log_probs) for x in native] != outputs:
+                    sys.exit("the page translates otherwise than the command line")
+            kernels.select(natives["native"])
         medians = {name: statistics.median(values) for name, values in speeds.items()}
         result[f"beam {beam}"] = {f"{name}_tokens_per_s": round(x) for name, x in medians.items()}
         result[f"beam {beam}"]["ratio"] = round(medians["page"] / medians["native"], 2)
+        if "avx2" in medians:
+            result[f"beam {beam}"]["ratio_avx2"] = round(medians["page"] / medians["avx2"], 2)
     times = [tab.evaluate(CALL, ["record", [{"text": text}]])[0] for text in sentences]
     result["record_ms"] = round(statistics.median(times), 1)
     tab.close()
@@ -141,7 +181,7 @@ def main():
             name, _, paths = argument.partition("=")
             model, src = paths.split(",")
             model, src = model_of(model, src, Path(folder)), Path(src)
-            sentences = [line for line in read_lines(src) if line.strip()][:N_SENTENCES]
+            sentences = sentences_of(model, src)
             for title, browser in found.items():
                 own = f"{name}, {title}"
                 results[own] = measure(browser, model, sentences, Path(folder) / f"{name}.html")

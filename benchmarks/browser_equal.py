@@ -27,7 +27,7 @@ OPTIONS = {"greedy": {"beam": 1}, "beam 4": {"beam": 4}, "3 best": {"beam": 4, "
 
 def compare(browser, task, texts, path):
     """The number of texts whose outputs differ, by options."""
-    tab, build, _ = opened(browser, path)
+    tab, build, *_ = opened(browser, path)
     differ = {}
     for name, options in OPTIONS.items():
         _, found = tab.evaluate(CALL, ["translate", [{"text": text, "options": options} for text in texts]])

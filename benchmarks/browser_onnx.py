@@ -24,15 +24,14 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.browser import BEAMS, CALL, model_of, opened
+from benchmarks.browser import BEAMS, CALL, model_of, opened, sentences_of
 from benchmarks.machine import load_own, save
 from glassformer.browser.page import page
-from glassformer.corpora.lines import read_lines
 from glassformer.interop.export import export_verified
 from glassformer.interop.onnx import DECODER, ENCODER
 from glassformer.tasks.registry import load
 
-N_SENTENCES, N_RANDOM, ROUNDS = 20, 5, 3  # of models with random weights, whose outputs are long, fewer sentences
+N_SENTENCES, ROUNDS = 20, 3
 KINDS = ("fp32", "int8")
 RUNTIME = ("ort.wasm.min.js", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
@@ -71,13 +70,10 @@ def served(folder):
 
 def measure(browser, dist, name, model, src, folder):
     task = load(model, device="cpu")
-    sentences = [line for line in read_lines(src) if line.strip()]
-    if model.name == "random":  # of sources that repeat themselves, translations that do are not decoded again
-        sentences = [" ".join(line.split()[:5] * 4) for line in sentences[:N_RANDOM]]
-    del sentences[N_SENTENCES:]
+    sentences = sentences_of(model, src, N_SENTENCES)
     path, root = folder / f"{name}.html", folder / f"{name}.peer"
     path.write_text(page(task, name), encoding="utf-8")
-    tab, _, _ = opened(browser, path)
+    tab, *_ = opened(browser, path)
     root.mkdir()
     for file in RUNTIME:
         shutil.copy(dist / file, root)

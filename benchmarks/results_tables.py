@@ -247,9 +247,12 @@ def memory_read(record: dict) -> list[Row]:
 def browser(record: dict) -> list[Row]:
     def row(name: str, result: dict) -> Row:
         size, first = f"{result['bytes'] / 1e6:.1f} MB", f"{result['first_translation_ms'] / 1000:.2f} s"
+        memory = f"{result['memory_bytes'] / 1e6:.0f} MB" if "memory_bytes" in result else "–"
         searches = [result[f"beam {beam}"] for beam, _ in SEARCHES]
-        speeds = [cell for x in searches for cell in (f"{x['page_tokens_per_s']:,}", times(x["ratio"]))]
-        return [name, size, first, f"{result['record_ms']:.0f} ms", *speeds]
+        ratios = [" / ".join(times(x[key]) for key in ("ratio", "ratio_avx2") if key in x) for x in searches]
+        speeds = [f"{x['page_tokens_per_s']:,}" for x in searches]
+        columns = [cell for pair in zip(speeds, ratios, strict=True) for cell in pair]
+        return [name, size, first, memory, f"{result['record_ms']:.0f} ms", *columns]
 
     return [row(*item) for item in record["results"].items()]
 
@@ -297,8 +300,8 @@ TABLES = {
     ),
     "browser": Table(
         (
-            *("model", "file", "first translation", "a record of all heads", "greedy: tokens/s", "relative to native"),
-            *("beam 4: tokens/s", "relative to native"),
+            *("model", "file", "first translation", "memory", "a record of all heads"),
+            *("greedy: tokens/s", "relative to native", "beam 4: tokens/s", "relative to native"),
         ),
         {"browser": browser},
     ),
