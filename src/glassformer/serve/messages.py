@@ -171,7 +171,7 @@ class Inspect(Request[Inspected]):
 
     type: Literal["inspect"] = "inspect"
     text: str
-    tag: str
+    tag: str = ""
 
 
 AnyRequest = Translate | Continue | Complete | Call | Embed | Inspect
