@@ -71,6 +71,20 @@ def translation_memory(record: dict) -> list[Row]:
     ]
 
 
+def corrections(record: dict) -> list[Row]:
+    pair = lambda before, after: f"{before:.1f} / {after:.1f}"
+    return [
+        [
+            name,
+            row["texts"],
+            row["steps"],
+            *(pair(row["before"][key], row["after"][key]) for key in ("bleu", "chrf")),
+            pair(record["dev"]["chrf"], row["dev"]["chrf"]),
+        ]
+        for name, row in record["files"].items()
+    ]
+
+
 def bulk(record: dict) -> list[Row]:
     names = {
         "stream": "`translate < FILE`",
@@ -298,6 +312,17 @@ CONTROL = {
             "chrF with it",
         ),
         {"translation_memory": translation_memory},
+    ),
+    "corrections": Table(
+        (
+            "file",
+            "other texts",
+            "updates",
+            "BLEU before / after",
+            "chrF before / after",
+            "chrF of the dev set before / after",
+        ),
+        {"corrections": corrections},
     ),
     "bulk": Table(("what", "result"), {"bulk": bulk}),
     "bitflips": Table(
