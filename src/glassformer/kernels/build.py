@@ -47,7 +47,10 @@ X86 = {
     "avxvnni": ("has_avx_vnni()", "-mavx2 -mfma -mf16c -mavxvnni"),
     "avx2": ("has_avx2()", "-mavx2 -mfma -mf16c"),
 }
-ARM = {"dotprod": ("has_dot_product()", "-mcpu=generic+dotprod")}
+ARM = {
+    "i8mm": ("has_i8mm_bf16()", "-march=armv8.2-a+i8mm+bf16"),  # Armv8.6 has both
+    "dotprod": ("has_dot_product()", "-march=armv8.2-a+dotprod"),
+}
 VARIANTS = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
 """Instruction sets by processor, the fastest first: condition under which the processor has it, compiler flags."""
 
@@ -115,8 +118,11 @@ def compile_library(
         variants = {"plain": ("1", ""), **dict(reversed(VARIANTS.get(machine, {}).items()))}
 
         def run_source(variant: str, source: str) -> None:
-            options = f"{variants[variant][1]} {PER_VARIANT[source]}".split()
-            run(f"-DSUFFIX={variant}", *options, "-c", str(FOLDER / source), "-o", f"{folder}/{source}.{variant}.o")
+            options = f"{variants[variant][1]} {PER_VARIANT[source]}"
+            if "zig" in shlex.join(compiler):  # Zig does not know the name armv8.2-a
+                options = options.replace("-march=armv8.2-a", "-mcpu=generic")
+            output = f"{folder}/{source}.{variant}.o"
+            run(f"-DSUFFIX={variant}", *options.split(), "-c", str(FOLDER / source), "-o", output)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             running = {

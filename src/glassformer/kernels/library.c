@@ -7,6 +7,8 @@ instruction set, the fastest first, X(name, condition under which the processor 
 #include <cpuid.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 #if defined(_WIN32)
@@ -44,6 +46,22 @@ MAYBE_UNUSED static int has_dot_product(void) {
   return (getauxval(AT_HWCAP) >> 20 & 1); /* HWCAP_ASIMDDP */
 #else
   return 1; /* Apple */
+#endif
+}
+#if defined(__APPLE__)
+MAYBE_UNUSED static int has_feature(const char *name) {
+  int value = 0;
+  size_t size = sizeof value;
+  return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value;
+}
+#endif
+MAYBE_UNUSED static int has_i8mm_bf16(void) {
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP2) >> 13 & 3) == 3; /* HWCAP2_I8MM, HWCAP2_BF16 */
+#elif defined(__APPLE__)
+  return has_feature("hw.optional.arm.FEAT_I8MM") && has_feature("hw.optional.arm.FEAT_BF16");
+#else
+  return 0;
 #endif
 }
 #endif

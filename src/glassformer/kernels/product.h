@@ -46,6 +46,18 @@ INLINE Sums repeat(const uint8_t *a) { int32_t x; memcpy(&x, a, 4); return _mm25
 INLINE Sums weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)w)); }
 INLINE Sums dot(Sums s, Sums a, Sums w) { return _mm256_add_epi32(s, _mm256_madd_epi16(a, w)); }
 #define WEIGHTS_STEP 16
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+#define PAIRS_ROWS /* tiles of 2 rows and more: one instruction multiplies 2 rows by 2 columns */
+#define TILE_ROWS 6
+#define TILE_COLUMNS 16
+#define SUMS 4
+typedef int32x4_t Sums;
+INLINE uint8x16_t repeat(const uint8_t *a) {
+  uint32_t x; memcpy(&x, a, 4); return vreinterpretq_u8_u32(vdupq_n_u32(x));
+}
+INLINE int8x16_t weights(const int8_t *w) { return vld1q_s8(w); }
+INLINE Sums dot(Sums s, uint8x16_t a, int8x16_t w) { return vusdotq_s32(s, a, w); }
+#define WEIGHTS_STEP 16
 #elif defined(__ARM_FEATURE_DOTPROD) /* signed bytes: 128 is subtracted from all inputs */
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
@@ -176,11 +188,54 @@ INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8
     }
   }
 }
+#if defined(PAIRS_ROWS)
+/* The same for 2 rows and more, 8 inputs at a time. A vector has the sums of 2 rows and 2 columns: s[i][j] those of
+   rows i and i + 1 and the first 2 of 4 columns, s[i + 1][j] those of the same rows and the other 2. If the number of
+   rows is odd, the last is taken twice. */
+INLINE void tile_of_pairs(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k,
+                          int32_t *out) {
+  const int quads = rows > 4 ? 2 : 4; /* groups of 4 columns: 24 sums and the factors do not fit in the registers */
+  for (int c = 0; c < PANEL; c += 4 * quads) {
+    const int8_t *w = panel + 4 * c;
+    Sums s[TILE_ROWS][4];
+    UNROLL for (int i = 0; i < rows + rows % 2; i++) UNROLL for (int j = 0; j < quads; j++) s[i][j] = (Sums){0};
+    for (int64_t at = 0; at < k; at += 8, w += 8 * PANEL) {
+      if (quads > 2) UNROLL for (int j = 0; j < 2; j++) __builtin_prefetch(w + 4096 + 4 * PANEL * j, 0, 3);
+      uint8x16_t bytes[TILE_ROWS];
+      UNROLL for (int i = 0; i < rows; i += 2) {
+        const uint8_t *row = a + i * stride + at;
+        bytes[i] = vcombine_u8(vld1_u8(row), vld1_u8(i + 1 < rows ? row + stride : row));
+      }
+      UNROLL for (int j = 0; j < quads; j++) {
+        int32x4_t low = vreinterpretq_s32_s8(weights(w + 16 * j));
+        int32x4_t high = vreinterpretq_s32_s8(weights(w + 16 * j + 4 * PANEL));
+        int8x16_t first = vreinterpretq_s8_s32(vzip1q_s32(low, high));
+        int8x16_t second = vreinterpretq_s8_s32(vzip2q_s32(low, high));
+        UNROLL for (int i = 0; i < rows; i += 2) {
+          s[i][j] = vusmmlaq_s32(s[i][j], bytes[i], first);
+          s[i + 1][j] = vusmmlaq_s32(s[i + 1][j], bytes[i], second);
+        }
+      }
+    }
+    UNROLL for (int i = 0; i < rows; i += 2) {
+      UNROLL for (int j = 0; j < quads; j++) {
+        int64x2_t first = vreinterpretq_s64_s32(s[i][j]), second = vreinterpretq_s64_s32(s[i + 1][j]);
+        int32_t *to = out + i * PANEL + c + 4 * j;
+        vst1q_s32(to, vreinterpretq_s32_s64(vzip1q_s64(first, second)));
+        if (i + 1 < rows) vst1q_s32(to + PANEL, vreinterpretq_s32_s64(vzip2q_s64(first, second)));
+      }
+    }
+  }
+}
+#define TILE_OF(ROWS) (ROWS > 1 ? tile_of_pairs : tile_of)
+#else
+#define TILE_OF(ROWS) tile_of
+#endif
 /* Not inlined: in a larger function, compilers move the sums from registers to memory. */
 #define TILE(ROWS)                                                                                                    \
   __attribute__((noinline)) static void tile_##ROWS(const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, \
                                                     int32_t *out) {                                                   \
-    tile_of(ROWS, a, stride, panel, k, out);                                                                          \
+    TILE_OF(ROWS)(ROWS, a, stride, panel, k, out);                                                                    \
   }
 TILE(1) TILE(2)
 #if MAX_TILE > 2
