@@ -24,6 +24,8 @@ INLINE void store_element(void *p, int64_t i, V x, int is_bf16) {
   }
 #if defined(__AVX512BF16__)
   _mm256_storeu_si256((void *)((uint16_t *)p + i), (__m256i)_mm512_cvtneps_pbh((__m512)x));
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  vst1_u16((uint16_t *)p + i, vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)x)));
 #else
   I bits = (I)x, rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   I half = choose(x != x, (I){0} + 0x7fc0, rounded);

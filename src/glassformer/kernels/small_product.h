@@ -10,7 +10,7 @@ elements, bf16 or float. Six rows and two vectors of columns are computed at a t
 #define MOST_ROWS 6 /* 12 sums, 2 vectors of b and one of a: 15 of the 16 registers of AVX2 */
 
 /* Whether a product can take pairs of bf16, of which b holds [k / 2, columns, 2]. */
-#ifdef __AVX512BF16__
+#if defined(__AVX512BF16__) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define HAS_PAIRS 1
 #else
 #define HAS_PAIRS 0
@@ -26,10 +26,13 @@ typedef struct { int32_t v __attribute__((packed)); } __attribute__((may_alias))
 
 /* Both rounded to bf16, lane by lane: `even` is in the lower half of each word. */
 INLINE V pairs_of(V even, V odd) {
-#if HAS_PAIRS
+#if defined(__AVX512BF16__)
   static const uint16_t ORDER[32] = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return (V)_mm512_permutexvar_epi16(_mm512_loadu_si512(ORDER), (__m512i)_mm512_cvtne2ps_pbh((__m512)odd, (__m512)even));
+#elif HAS_PAIRS
+  bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)even), high = vcvtq_low_bf16_f32((float32x4_t)odd);
+  return (V)vzip1q_u16(vreinterpretq_u16_bf16(low), vreinterpretq_u16_bf16(high));
 #else
   (void)odd;
   return even;
@@ -41,7 +44,11 @@ INLINE V add_product(V total, const void *a, int64_t i, V b, int is_pair) {
 #if HAS_PAIRS
   if (is_pair) {
     I pair = ((const AnyPair *)((const uint16_t *)a + i))->v - (I){0};
+#if defined(__AVX512BF16__)
     return (V)_mm512_dpbf16_ps((__m512)total, (__m512bh)pair, (__m512bh)b);
+#else
+    return (V)vbfdotq_f32((float32x4_t)total, (bfloat16x8_t)pair, (bfloat16x8_t)b);
+#endif
   }
 #endif
   (void)is_pair;
