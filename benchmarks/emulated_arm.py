@@ -1,5 +1,5 @@
 """The ARM wheel, executed by an emulator (qemu-user): are its translations, with their probabilities, those of this
-processor bit for bit, in int8 and fp32?
+processor bit for bit, in int8 and fp32, with each instruction set of ARM?
 
 usage: python -m benchmarks.emulated_arm WHEEL MODEL LINES
 
@@ -23,9 +23,12 @@ PACKAGES = (
 
 PLATFORMS = ("manylinux_2_17_aarch64", "manylinux2014_aarch64", "manylinux_2_27_aarch64", "manylinux_2_28_aarch64")
 
+PROCESSORS = ("cortex-a76", "max")
+"""Emulated processors: with `dotprod`, and with all that the emulator has."""
+
 
 def install(folder: Path, wheel: Path) -> list:
-    """Install Python and the wheel. Returns the command that starts Python."""
+    """Install Python and the wheel. Returns the arguments of the emulator that start Python."""
     download = ["apt-get", "download", *(f"{name}:arm64" for name in PACKAGES)]
     subprocess.run(download, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     root, site = folder / "root", folder / "site"
@@ -37,28 +40,33 @@ def install(folder: Path, wheel: Path) -> list:
     subprocess.run([*pip, *platforms, wheel], check=True, stderr=subprocess.DEVNULL)
     environment = {"PYTHONPATH": site, "PYTHONHOME": root / "usr"}
     words = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
-    return ["qemu-aarch64-static", "-cpu", "max", "-L", root, *words, root / "usr/bin/python3.11"]
+    return ["-L", root, *words, root / "usr/bin/python3.11"]
 
 
 def main(wheel: Path, model: Path, lines: Path) -> None:
     text = lines.read_bytes()
+    options = ["-m", "glassformer", "translate", model, "--json", "--threads", "1", "--batch-tokens", "2000"]
+
+    def translated(python: list, precision: str) -> str:
+        command = [*python, *options, "--precision", precision]
+        output = subprocess.run(command, input=text, check=True, stdout=subprocess.PIPE).stdout
+        return hashlib.sha256(output).hexdigest()
+
+    expected = {precision: translated([sys.executable], precision) for precision in ("int8", "fp32")}
+    rows: dict[str, dict] = {}
     with tempfile.TemporaryDirectory() as name:
-        emulated = install(Path(name), wheel)
-        implementation = [*emulated, "-c", "from glassformer.kernels.library import implementation as i; print(i())"]
-        kernels = subprocess.run(implementation, check=True, capture_output=True, text=True).stdout.strip()
-        options = ["-m", "glassformer", "translate", model, "--json", "--threads", "1", "--batch-tokens", "2000"]
-        rows = {}
-        for precision in ("int8", "fp32"):
-            outputs = [
-                subprocess.run(
-                    [*python, *options, "--precision", precision], input=text, check=True, stdout=subprocess.PIPE
-                )
-                for python in ([sys.executable], emulated)
-            ]
-            digests = [hashlib.sha256(done.stdout).hexdigest() for done in outputs]
-            rows[precision] = {"lines": text.count(b"\n"), "equal": digests[0] == digests[1]}
-            print(precision, rows[precision], flush=True)
-    save("emulated_arm", {"kernels": kernels, "rows": rows}, "python -m benchmarks.emulated_arm WHEEL MODEL LINES")
+        python = install(Path(name), wheel)
+        for processor in PROCESSORS:
+            emulated = ["qemu-aarch64-static", "-cpu", processor, *python]
+            program = "from glassformer.kernels.library import implementation; print(implementation())"
+            printed = subprocess.run([*emulated, "-c", program], check=True, capture_output=True, text=True)
+            kernels = printed.stdout.strip()
+            rows[kernels] = {
+                precision: {"lines": text.count(b"\n"), "equal": translated(emulated, precision) == digest}
+                for precision, digest in expected.items()
+            }
+            print(kernels, rows[kernels], flush=True)
+    save("emulated_arm", {"rows": rows}, "python -m benchmarks.emulated_arm WHEEL MODEL LINES")
 
 
 if __name__ == "__main__":

@@ -130,8 +130,9 @@ def bitflips(record: dict) -> list[Row]:
 
 def emulated_arm(record: dict) -> list[Row]:
     return [
-        [record["kernels"], precision, row["lines"], "yes" if row["equal"] else "no"]
-        for precision, row in record["rows"].items()
+        [kernels, precision, row["lines"], "yes" if row["equal"] else "no"]
+        for kernels, rows in record["rows"].items()
+        for precision, row in rows.items()
     ]
 
 
