@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from glassformer.inspection.bundle import bundle
+from glassformer.inspection.bundle import bundle, source
 from glassformer.inspection.inspect import inspect
 from glassformer.inspection.page import ablation_page, frame, inspection_page, page, report_page, worked_page
 from glassformer.inspection.worked_example import worked_example, worked_example_of_model
@@ -103,6 +103,15 @@ def test_bundled_modules_are_complete_and_ordered(entry):
         assert text.index(f"const ${match[2]} = ") < match.start()
         exported = re.search(rf"const \${match[2]} = .*?\nreturn \{{ ([^}}]*) \}};", text, re.DOTALL)[1].split(", ")
         assert {name.strip() for name in match[1].split(",") if name.strip()} <= set(exported)
+
+
+@pytest.mark.parametrize("entry", ["inspection", "report", "profile", "worked", "ablation"])
+def test_bundles_have_the_code_of_the_modules_and_no_documentation(entry):
+    lines = bundle(entry).split("\n")
+    assert not any(re.match(r"\s*(/\*\*$|/\*\*.*\*/$| \* )", line) for line in lines)
+    for name in re.findall(r"^const \$(\w+) = ", "\n".join(lines), re.MULTILINE):
+        code = [line for line in source(f"{name}.js").split("\n") if not re.match(r"\s*(/\*\*|\*|import )", line)]
+        assert {line.removeprefix("export ") for line in code} <= set(lines)
 
 
 def test_nan_in_a_record_is_an_error():

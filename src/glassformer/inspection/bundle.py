@@ -9,6 +9,7 @@ from importlib.resources import files
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function\*? (\w+)|const (\w+)|class (\w+))", re.MULTILINE)
+DOCUMENTATION = re.compile(r"^ */\*\*((?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 OF_INSPECTION = "glassformer.inspection"
 
 
@@ -22,7 +23,7 @@ def source(name: str, packages: Sequence[str] = (OF_INSPECTION,)) -> str:
 def bundle(entry: str, packages: Sequence[str] = (OF_INSPECTION,)) -> str:
     """Bundle a JavaScript module and its imports into one script.
 
-    Each module becomes a function that returns its exports.
+    Each module becomes a function that returns its exports. Comments with documentation and types are left out.
     """
     bundled: dict[str, str] = {}
 
@@ -35,7 +36,7 @@ def bundle(entry: str, packages: Sequence[str] = (OF_INSPECTION,)) -> str:
             add(match[2])
         exports = [match[1] or match[2] or match[3] for match in EXPORT.finditer(text)]
         text = IMPORT.sub(lambda m: f"const {{{' '.join(m[1].split())}}} = ${m[2]};\n", text)
-        text = EXPORT.sub("", text)
+        text = DOCUMENTATION.sub("", EXPORT.sub("", text))
         del bundled[name]
         bundled[name] = f"const ${name} = (() => {{\n{text}\nreturn {{ {', '.join(exports)} }};\n}})();\n"
 
