@@ -8,11 +8,18 @@ const JUMP = 0.5;
 const MIN_JUMP = 0.02;
 const MIN_EMISSION = 1e-4;
 const PANEL = 64;
+/** @type {Projection[]} */
+const PROJECTIONS = ["queries", "keys", "values"];
 
+/** @param {number} n */
 const zeros = (n) => new Float64Array(n);
+/** @param {Float64Array} row */
 const sumOf = (row) => row.reduce((a, b) => a + b, 0);
 
-/** Token ids of a text, and the index of the word that each token ends in; -1 for white space. */
+/**
+ * Token ids of a text, and the index of the word that each token ends in; -1 for white space.
+ * @param {string} text @param {Tokenizer} tokenizer
+ */
 function wordsOfTokens(text, tokenizer) {
   const { ids, spans } = tokenizer.offsets(text);
   const wordAt = new Int32Array(text.length).fill(-1);
@@ -20,7 +27,10 @@ function wordsOfTokens(text, tokenizer) {
   return { ids, words: spans.map(([start, end]) => (end > start ? wordAt[end - 1] : -1)) };
 }
 
-/** The weights of a column of a product, of `n` inputs. */
+/**
+ * The weights of a column of a product, of `n` inputs.
+ * @param {Tables} model @param {number[]} product addresses @param {number} index @param {number} n
+ */
 function column(model, [panels, scale], index, n) {
   const k = padded(n);
   const bytes = new Int8Array(model.kernels.memory.buffer, model.base + panels + Math.floor(index / PANEL) * k * PANEL, k * PANEL);
@@ -29,12 +39,18 @@ function column(model, [panels, scale], index, n) {
   return Float64Array.from({ length: n }, (_, i) => bytes[(i >> 2) * 4 * PANEL + at + (i & 3)] * factor);
 }
 
-/** Output embedding of a token: the column of the last linear layer. */
+/**
+ * Output embedding of a token: the column of the last linear layer.
+ * @param {Model} model @param {number} id
+ */
 function embedding(model, id) {
   return column(model, model.header.decode.instructions.at(-1).tables, id, model.header.sizes.d_model);
 }
 
-/** The mean of the output embeddings, which changes no probability. */
+/**
+ * The mean of the output embeddings, which changes no probability.
+ * @param {Model} model
+ */
 function meanColumn(model) {
   if (!model.meanColumn) {
     const mean = zeros(model.header.sizes.d_model);
@@ -44,7 +60,11 @@ function meanColumn(model) {
   return model.meanColumn;
 }
 
-/** Queries, keys or values of an attention after a run, for each row: [rows][features]. */
+/**
+ * Queries, keys or values of an attention after a run, for each row: [rows][features].
+ * @param {Reader} model @param {AttentionRecord} attention @param {Projection} name @param {number} n
+ * @returns {Float32Array[]}
+ */
 export function rowsOf(model, attention, name, n) {
   const { [name]: buffer, cache, n_kv_heads: nKvHeads, d_head: dHead } = attention;
   if (name !== "queries" && attention.kind === "cross") return model.sourceRows(cache, Number(name === "values"), nKvHeads * dHead);
@@ -52,7 +72,11 @@ export function rowsOf(model, attention, name, n) {
   return Array.from({ length: n }, (_, i) => program.row(buffer, i));
 }
 
-/** Scores of the first n keys of a head of an attention for a query, scaled, with the bias of their distance. */
+/**
+ * Scores of the first n keys of a head of an attention for a query, scaled, with the bias of their distance.
+ * @param {Tables} model @param {AttentionRecord} attention @param {number} head @param {Float32Array} query
+ * @param {Float32Array[]} keys @param {number} position
+ */
 export function scoresOf(model, attention, head, query, keys, position, n = keys.length) {
   const { n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, scale, reach, bias } = attention;
   const at = Math.floor(head / (nHeads / nKvHeads)) * dHead;
@@ -66,7 +90,11 @@ export function scoresOf(model, attention, head, query, keys, position, n = keys
   return scores;
 }
 
-/** Weights of a head of an attention for a query: the softmax of the scores of the first n keys. */
+/**
+ * Weights of a head of an attention for a query: the softmax of the scores of the first n keys.
+ * @param {Tables} model @param {AttentionRecord} attention @param {number} head @param {Float32Array} query
+ * @param {Float32Array[]} keys @param {number} position
+ */
 export function weightsOf(model, attention, head, query, keys, position, n = keys.length) {
   const scores = scoresOf(model, attention, head, query, keys, position, n);
   const top = Math.max(...scores);
@@ -75,7 +103,10 @@ export function weightsOf(model, attention, head, query, keys, position, n = key
   return exponentials.map((x) => x / whole);
 }
 
-/** What each source token adds to the logit of each target token, the mean over layers: [target, source]. */
+/**
+ * What each source token adds to the logit of each target token, the mean over layers: [target, source].
+ * @param {Model} model @param {number[]} source @param {number[]} target
+ */
 function contributions(model, source, target) {
   const { header } = model;
   const dModel = header.sizes.d_model;
@@ -87,7 +118,7 @@ function contributions(model, source, target) {
   const layers = header.read_target.attentions.filter(({ kind }) => kind === "cross");
   for (const layer of layers) {
     const { n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, projection: { tables, column: first, width } } = layer;
-    const [queries, keys, values] = ["queries", "keys", "values"].map((name) => rowsOf(model, layer, name, target.length));
+    const [queries, keys, values] = PROJECTIONS.map((name) => rowsOf(model, layer, name, target.length));
     const projection = Array.from({ length: dModel }, (_, i) => column(model, tables, first + i, width));
     target.forEach((_, t) => {
       const readout = zeros(width);
@@ -107,7 +138,10 @@ function contributions(model, source, target) {
   return total;
 }
 
-/** Weight of each source word for each target word, normalized. */
+/**
+ * Weight of each source word for each target word, normalized.
+ * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target
+ */
 export function wordWeights(model, tokenizer, source, target) {
   const limit = model.maxLength - 1;
   const [src, tgt] = [source, target].map((text) => wordsOfTokens(text, tokenizer));
@@ -133,7 +167,10 @@ export function wordWeights(model, tokenizer, source, target) {
   return weights;
 }
 
-/** Probability of each source word for each target word in a hidden Markov model. */
+/**
+ * Probability of each source word for each target word in a hidden Markov model.
+ * @param {Float64Array[]} weights
+ */
 function posteriors(weights) {
   const [nTarget, nSource] = [weights.length, weights[0].length];
   const transition = Array.from({ length: nSource }, (_, i) => {
@@ -161,7 +198,10 @@ function posteriors(weights) {
   return forward.map((row, t) => row.map((x, s) => x * backward[t][s]));
 }
 
-/** Pairs of a source word and a target word: each target word with its most probable source word. */
+/**
+ * Pairs of a source word and a target word: each target word with its most probable source word.
+ * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target @returns {Alignment}
+ */
 export function align(model, tokenizer, source, target) {
   const weights = wordWeights(model, tokenizer, source, target);
   const isUsed = (row) => row.some((x) => x !== 0);

@@ -7,8 +7,12 @@ const MAX_ANSWER_TOKENS = 30;
 const MAX_QUESTION_TOKENS = 64;
 const N_SPANS = 5; // the best ones of a window, of which some may be white space
 
-/** The most probable spans [score, first, last] of tokens, best first. */
+/**
+ * The most probable spans [score, first, last] of tokens, best first.
+ * @param {number[]} firsts @param {number[]} lasts
+ */
 function bestSpans(firsts, lasts) {
+  /** @type {[score: number, first: number, last: number][]} */
   const spans = [];
   firsts.forEach((p, first) => {
     for (let last = first; last < Math.min(lasts.length, first + MAX_ANSWER_TOKENS); last += 1) {
@@ -24,7 +28,10 @@ function bestSpans(firsts, lasts) {
 }
 
 export class QuestionAnswerer extends EncoderTask {
-  /** Windows [start, end) of n tokens, each of which has a third in common with the next. */
+  /**
+   * Windows [start, end) of n tokens, each of which has a third in common with the next.
+   * @param {number} n @param {number} size
+   */
   * windows(n, size) {
     for (let start = 0; ; start += size - Math.floor(size / 3)) {
       yield [start, Math.min(n, start + size)];
@@ -32,13 +39,19 @@ export class QuestionAnswerer extends EncoderTask {
     }
   }
 
-  /** How many tokens of a question are used, and how many tokens there can be of question and context. */
+  /**
+   * How many tokens of a question are used, and how many tokens there can be of question and context.
+   * @param {number} nQuestion
+   */
   capacity(nQuestion) {
     const space = this.header.max_len - this.nSpecials;
     return [Math.min(nQuestion, MAX_QUESTION_TOKENS, Math.floor(space / 2)), space];
   }
 
-  /** Of a question and a context, which a tab separates. */
+  /**
+   * Of a question and a context, which a tab separates.
+   * @param {string} text
+   */
   tokens(text) {
     const [question, ...context] = text.split("\t");
     const all = [this.tokensOf(question), this.tokensOf(context.join("\t"), question.length + 1)];
@@ -47,18 +60,23 @@ export class QuestionAnswerer extends EncoderTask {
     return { lists, limit: lists.some((list, i) => list.length < all[i].length) ? lists.flat().length : null };
   }
 
+  /** @type {EncoderTask["predictions"]} */
   predictions(rows) {
     const outputs = this.encoder.outputs(rows);
     const [firsts, lasts] = [0, 1].map((i) => softmax(outputs.map((row) => row[i])));
     return ["span", rows.map((_, i) => [i, null, null, null, [["start", firsts[i]], ["end", lasts[i]]]])];
   }
 
+  /** @type {EncoderTask["outputOf"]} */
   outputOf(_, { text }) {
     const [question, ...context] = text.split("\t");
     return this.answer({ question, context: context.join("\t") }).result.answer || "–";
   }
 
-  /** The most probable answer, with its position in characters: "" if the context has none. */
+  /**
+   * The most probable answer, with its position in characters: "" if the context has none.
+   * @param {{ question: string, context: string }} values
+   */
   answer({ question, context }) {
     const all = this.tokenizer.encode(question);
     const [nAsked, space] = this.capacity(all.length);

@@ -6,12 +6,15 @@ export const IS_LOCAL = true; // nothing is sent to a server
 
 const MAX_CHARACTERS = 20000; // of the text that is translated while one types
 const FORMATS = [".txt"];
-const KNOWN = ["memory", "noWebAssembly", "damaged", "noServer"]; // errors of the worker that have a text
+// Errors of the worker that have a text.
+const KNOWN = /** @type {const} */ (["memory", "noWebAssembly", "damaged", "noServer"]);
 const UNKNOWN = ["source", "target"]; // languages
 const PROTECT = "markers"; // of Weblate and OmegaT, as the server does
 
+/** @param {string} id */
 const content = (id) => document.getElementById(id)?.textContent ?? ""; // nothing, if the end of the file is missing
 
+/** @param {string} base64 */
 function bytesOf(base64) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
   const bytes = new Uint8Array(Math.floor(base64.length / 4) * 3 - (base64.endsWith("==") ? 2 : Number(base64.endsWith("="))));
@@ -20,8 +23,9 @@ function bytesOf(base64) {
   return bytes;
 }
 
+/** @param {Bytes} bytes */
 async function inflated(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytes]).stream().pipeThrough(new window.DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -29,16 +33,18 @@ async function inflated(bytes) {
 class Engine {
   constructor() {
     this.worker = new Worker(URL.createObjectURL(new Blob([content("worker")], { type: "text/javascript" })));
+    /** @type {Map<number, PendingCall>} */
     this.calls = new Map();
     this.n = 0;
-    this.worker.onmessage = ({ data: { id, part, result, error } }) => {
+    this.worker.onmessage = (/** @type {MessageEvent<AnswerMessage>} */ { data: { id, part, result, error } }) => {
       const call = this.calls.get(id);
       if (part) {
         call?.receive(part);
         return;
       }
       this.calls.delete(id);
-      if (error !== undefined) call?.reject(new Error(KNOWN.includes(error) ? t(error) : error));
+      const known = KNOWN.find((name) => name === error);
+      if (error !== undefined) call?.reject(new Error(known ? t(known) : error));
       else call?.resolve(result);
     };
     this.worker.onerror = (event) => {
@@ -47,7 +53,10 @@ class Engine {
     };
   }
 
-  /** `receive` is called with each part of the result, if it comes in parts. */
+  /**
+   * `receive` is called with each part of the result, if it comes in parts.
+   * @param {string} method @param {object} values @param {CallOptions} options @returns {Promise<any>}
+   */
   call(method, values, { signal, transfer, receive } = {}) {
     signal?.throwIfAborted();
     const id = (this.n += 1);
@@ -57,7 +66,8 @@ class Engine {
         this.worker.postMessage({ cancel: id });
         reject(signal.reason);
       };
-      const settled = (settle) => (value) => {
+      /** @param {(value: any) => void} settle */
+      const settled = (settle) => (/** @type {unknown} */ value) => {
         signal?.removeEventListener("abort", abort);
         settle(value);
       };
@@ -69,6 +79,7 @@ class Engine {
 }
 
 async function loaded() {
+  const { WebAssembly, DecompressionStream } = window;
   if (typeof WebAssembly !== "object" || typeof DecompressionStream !== "function") throw new Error(t("noWebAssembly"));
   let model, builds, size, sum, url;
   try {
@@ -76,28 +87,39 @@ async function loaded() {
     ({ size, sum, deflated, url } = JSON.parse(content("model-sum")));
     if (!url) model = bytesOf(content("model").trim());
     if (deflated) model = await inflated(model);
-    const nodes = [...document.querySelectorAll("script[data-build]")];
+    const nodes = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("script[data-build]"))];
     builds = Object.fromEntries(await Promise.all(nodes.map(async (node) => [node.dataset.build, await inflated(bytesOf(node.textContent.trim()))])));
   } catch {
     throw new Error(t("damaged"));
   }
   if (url) url = new URL(url, location.href).href;
   const engine = new Engine();
+  /** @param {number} fraction */
   const receive = (fraction) => { for (const show of waiting) show(fraction); };
+  /** @type {ModelDescription} */
   const description = await engine.call("load", { builds, model, url, size, sum }, { transfer: model ? [model.buffer] : [], receive });
   return { engine, ...description };
 }
 
+/** @type {Set<(fraction: number) => void>} */
 const waiting = new Set(); // functions that show which part of the model has come
 
-/** Call a function with the fraction of the model that has come from a server. */
+/**
+ * Call a function with the fraction of the model that has come from a server.
+ * @param {(fraction: number) => void} show
+ */
 export function whileLoading(show) {
   waiting.add(show);
 }
 
+/** @type {Promise<ModelDescription & { engine: Engine }>} */
 let loading;
 const model = () => (loading ??= loaded());
 
+/**
+ * @param {string[]} texts @param {TranslationRequest} body @param {AbortSignal} [signal]
+ * @returns {Promise<TranslationOutput[][]>}
+ */
 async function translations(texts, body, signal) {
   const { engine } = await model();
   const { align, confidence, beam, terms, tag, alternatives = 0 } = body;
@@ -105,7 +127,10 @@ async function translations(texts, body, signal) {
   return Promise.all(texts.map((text) => engine.call("translate", { text, options }, { signal })));
 }
 
-/** The answer of `/translate` of a server. */
+/**
+ * The answer of `/translate` of a server.
+ * @param {TranslationRequest} body @param {AbortSignal} [signal]
+ */
 async function translate(body, signal) {
   if (body.prefix !== undefined) {
     const { engine } = await model();
@@ -115,8 +140,11 @@ async function translate(body, signal) {
     return { continuations: found };
   }
   const found = await translations([body.q].flat(), body, signal);
+  /** @param {(nbest: TranslationOutput[]) => unknown} of */
   const values = (of) => (Array.isArray(body.q) ? found.map(of) : of(found[0]));
+  /** @param {TranslationOutput[]} nbest */
   const others = (nbest) => [...new Set(nbest.map(({ text }) => text))].filter((text) => text !== nbest[0].text);
+  /** @type {Record<string, unknown>} */
   const answer = { translatedText: values(([best]) => best.text) };
   if (body.align) answer.alignment = values(([best]) => best.alignment);
   if (body.confidence) answer.words = values(([best]) => best.words ?? []);
@@ -125,6 +153,7 @@ async function translate(body, signal) {
   return answer;
 }
 
+/** @param {string} path @returns {Promise<any>} */
 export async function get(path) {
   const { name, task, pipeline, labels, inputs, languages, tags, hasConfidence } = await model();
   const isTranslator = task === "translation";
@@ -140,7 +169,10 @@ export async function get(path) {
   }[path];
 }
 
-/** For the pipeline of a model, the method of the worker and its values, from the inputs of a request to a server. */
+/**
+ * For the pipeline of a model, the method of the worker and its values, from the inputs of a request to a server.
+ * @type {Record<string, (inputs: any) => [method: string, values: Record<string, any>]>}
+ */
 const CALLS = {
   "text-classification": (inputs) => ["predict", typeof inputs === "string" ? { text: inputs } : { text: inputs.text, pair: inputs.text_pair }],
   "token-classification": (text) => ["tag", { text }],
@@ -150,7 +182,10 @@ const CALLS = {
   summarization: (text) => ["summarize", { text }],
 };
 
-/** The output of a model, as of a server. `say` is called with what was cut off. */
+/**
+ * The output of a model, as of a server. `say` is called with what was cut off.
+ * @param {{ inputs: any }} body @param {AbortSignal} [signal] @param {Say} [say]
+ */
 async function output({ inputs }, signal, say) {
   const { engine, pipeline } = await model();
   const [method, { pair, ...values }] = CALLS[pipeline](inputs);
@@ -161,6 +196,7 @@ async function output({ inputs }, signal, say) {
   return method === "summarize" ? [{ summary_text: result }] : result;
 }
 
+/** @param {string} path @param {any} body @param {AbortSignal} [signal] @param {Say} [say] @returns {Promise<any>} */
 export async function post(path, body, signal, say) {
   if (path.startsWith("/inspect/")) return (await model()).engine.call(path.slice("/inspect/".length), body, { signal });
   if (path === "/inspect") {
@@ -177,16 +213,26 @@ export async function inspectionPage() {
   return new TextDecoder().decode(await inflated(bytesOf(content("inspection").trim())));
 }
 
-/** Run a request. A worker is never busy for others. */
+/**
+ * Run a request. A worker is never busy for others.
+ * @template T @param {() => T} request
+ */
 export async function retrying(request) {
   return request();
 }
 
-/** The records of a continuation, as of a server. */
-export async function* stream(path, { prompt: text, max_tokens: maxTokens, temperature }, signal) {
+/**
+ * The records of a continuation, as of a server.
+ * @param {string} _path @param {CompletionRequest} request @param {AbortSignal} [signal]
+ * @returns {AsyncGenerator<CompletionRecord>}
+ */
+export async function* stream(_path, { prompt: text, max_tokens: maxTokens, temperature }, signal) {
   const { engine } = await model();
+  /** @type {CompletionPart[]} */
   const parts = [];
+  /** @type {(value?: unknown) => void} */
   let wake;
+  /** @param {CompletionPart} part */
   const receive = (part) => {
     parts.push(part);
     wake?.();
@@ -201,7 +247,11 @@ export async function* stream(path, { prompt: text, max_tokens: maxTokens, tempe
   await done;
 }
 
-/** Translate a text file line by line. Returns the address and the name of the result. */
+/**
+ * Translate a text file line by line. Returns the address and the name of the result.
+ * @param {File} file @param {Record<string, string>} fields @param {FileProgress} options
+ * @returns {Promise<TranslatedFile>}
+ */
 export async function translateFile(file, { target, terms, tag }, { progress, signal }) {
   const [, stem, ending] = /^(.*?)(\.[^.]*)?$/s.exec(file.name);
   if (!FORMATS.includes(ending?.toLowerCase())) throw new Error(t("noSuchFormat", FORMATS.join(", ")));

@@ -3,14 +3,20 @@
 const MIN_TITLE_WORDS = 4;
 const SHORT = 3;
 
+/** @param {string} text */
 const lengthOf = (text) => [...text].length;
+/** @param {string} text */
 const isLower = (text) => /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 
+/** @param {string} text */
 export function isUpper(text) {
   return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 }
 
-/** The form of a word with the fewest tokens, of which none is unknown, and their number. */
+/**
+ * The form of a word with the fewest tokens, of which none is unknown, and their number.
+ * @param {string} word @param {Tokenizer} tokenizer @param {boolean} isFirst @returns {[form: string, nTokens: number]}
+ */
 function bestForm(word, tokenizer, isFirst) {
   const lower = word.toLowerCase();
   const [first, ...rest] = lower;
@@ -22,7 +28,7 @@ function bestForm(word, tokenizer, isFirst) {
   return [forms[best], Math.max(1, ids[best].length)];
 }
 
-/** @param pattern that of a word, `cased_word` */
+/** @param {string} text @param {Tokenizer} tokenizer @param {RegExp} pattern that of a word, `cased_word` */
 export function recased(text, tokenizer, pattern) {
   const words = [...text.matchAll(pattern)];
   const inCapitals = isUpper(text);

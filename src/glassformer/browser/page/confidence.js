@@ -7,7 +7,10 @@ const MAX_WORD_LENGTH = 15;
 const MAX_DECODED = 64;
 const MAX_LOGIT = 700;
 
-/** Words of an output, and for each token the index of the last word that it is part of; -1 before the first. */
+/**
+ * Words of an output, and for each token the index of the last word that it is part of; -1 before the first.
+ * @param {number[]} ids @param {Tokenizer} tokenizer @returns {[words: string[], owners: number[]]}
+ */
 function wordsOf(ids, tokenizer) {
   const owners = [];
   let start = 0;
@@ -20,9 +23,13 @@ function wordsOf(ids, tokenizer) {
   return [split(tokenizer.decode(ids)), owners];
 }
 
+/** @param {number[]} numbers */
 const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
 
-/** Which words of a line are part of one of some forms. */
+/**
+ * Which words of a line are part of one of some forms.
+ * @param {string[]} forms @param {string[]} words
+ */
 function wordsIn(forms, words) {
   const text = words.join(" ");
   let at = 0;
@@ -31,7 +38,11 @@ function wordsIn(forms, words) {
   return spans.map(([a, b]) => found.some(([start, end]) => a < end && start < b));
 }
 
-/** Each word of an output, with the probability that it is right. `forced`: forms of terms that were put in. */
+/**
+ * Each word of an output, with the probability that it is right. `forced`: forms of terms that were put in.
+ * @param {Confidence} confidence @param {TranslationOutput} output @param {Tokenizer} tokenizer
+ * @returns {[word: string, probability: number][]}
+ */
 export function wordsWithConfidence(confidence, { ids, logProbs: all, forced = [] }, tokenizer) {
   const [words, ownersOfAll] = wordsOf(ids, tokenizer);
   if (!words.length) return [];

@@ -3,7 +3,10 @@
 import { EncoderTask, mean } from "./encoder_task.js";
 
 export class SentenceEmbedder extends EncoderTask {
-  /** The similarity of a text to each of some others. */
+  /**
+   * The similarity of a text to each of some others.
+   * @param {{ text: string, others: string[] }} values
+   */
   similarities({ text, others }) {
     let limit = null;
     const [first, ...vectors] = [text, ...others].map((each) => {

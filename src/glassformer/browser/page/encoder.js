@@ -3,6 +3,7 @@
 import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 
 export class Encoder extends Tables {
+  /** @param {Kernels} kernels @param {Header} header @param {number} base */
   constructor(kernels, header, base) {
     super(kernels, header, base);
     this.encoder = this.program("encode");
@@ -12,7 +13,10 @@ export class Encoder extends Tables {
     if (header.lens) this.lens = this.program("lens"); // normalizes the output of any layer
   }
 
-  /** Execute a program for all tokens of a text. */
+  /**
+   * Execute a program for all tokens of a text.
+   * @param {Program} program @param {number[]} ids @param {number[]} types
+   */
   read(program, ids, types) {
     const n = ids.length;
     const slots = range(n);
@@ -23,18 +27,27 @@ export class Encoder extends Tables {
     }, this.caches);
   }
 
-  /** Output of the last layer for each token. */
+  /**
+   * Output of the last layer for each token.
+   * @param {number[]} ids @param {number[]} types
+   */
   hidden(ids, types) {
     this.read(this.encoder, ids, types);
     return Array.from(ids, (_, i) => this.encoder.result(i));
   }
 
-  /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  /**
+   * From now on, the outputs of some heads are 0: rows of kind of attention, layer and head.
+   * @param {HeadOff[]} off
+   */
   switchOff(off) {
     for (const program of [this.encoder, this.sourceReader]) program.switchOff(headsOff(this.header.read_source, off));
   }
 
-  /** Outputs of the head for rows of features. */
+  /**
+   * Outputs of the head for rows of features.
+   * @param {Float32Array[]} rows
+   */
   outputs(rows) {
     return this.head.apply(rows);
   }

@@ -3,17 +3,28 @@
 import { attentionMap, attentionOf, canSwitch, layerOutputs, lensOf, packed, rollout, stepsOf, streamOf, vectorsOf } from "./record.js";
 
 export class EncoderTask {
+  /** @param {Encoder} encoder @param {Tokenizer} tokenizer */
   constructor(encoder, tokenizer) {
-    Object.assign(this, { encoder, tokenizer, header: encoder.header, nSpecials: 2 + encoder.header.n_separators });
+    this.encoder = encoder;
+    this.tokenizer = tokenizer;
+    this.header = encoder.header;
+    this.nSpecials = 2 + encoder.header.n_separators;
   }
 
-  /** Token ids of a text, or of a pair, and the maximum number of tokens if they were cut to it, the longer text first. */
+  /**
+   * Token ids of a text, or of a pair, and the maximum number of tokens if they were cut to it, the longer text first.
+   * @param {string} text @param {string} [pair]
+   */
   encode(text, pair) {
     const ids = [this.tokenizer.encode(text), pair ? this.tokenizer.encode(pair) : []];
     return { ids, limit: this.shorten(ids) };
   }
 
-  /** Cut two lists of tokens to what the model can read, the longer one first. Returns the maximum number of tokens if they were cut. */
+  /**
+   * Cut two lists of tokens to what the model can read, the longer one first. Returns the maximum number of tokens if
+   * they were cut.
+   * @param {unknown[][]} lists
+   */
   shorten(lists) {
     const limit = this.header.max_len - this.nSpecials;
     const excess = () => lists[0].length + lists[1].length - limit;
@@ -26,52 +37,81 @@ export class EncoderTask {
     return isCut ? limit : null;
   }
 
-  /** [CLS] first [SEP], or [CLS] first [SEP] second [SEP]: two lists, of which the second may be empty. */
+  /**
+   * [CLS] first [SEP], or [CLS] first [SEP] second [SEP]: two lists, of which the second may be empty.
+   * @template T @param {T[]} first @param {T[]} second @param {T} bos @param {T} eos @returns {[T[], T[]]}
+   */
   withSpecials(first, second, bos, eos) {
     const before = second.length ? [bos, ...first, ...new Array(this.header.n_separators).fill(eos)] : [bos, ...first, eos];
     return [before, second.length ? [...second, eos] : []];
   }
 
-  /** Output of the encoder for each token of one or two texts. */
+  /**
+   * Output of the encoder for each token of one or two texts.
+   * @param {number[]} first @param {number[]} second
+   */
   hidden(first, second = []) {
     return this.encoder.hidden(...this.read(first, second));
   }
 
-  /** Token ids with special tokens, and their types. */
+  /**
+   * Token ids with special tokens, and their types.
+   * @param {number[]} first @param {number[]} second @returns {[ids: number[], types: number[]]}
+   */
   read(first, second) {
     const [before, after] = this.withSpecials(first, second, this.header.bos, this.header.eos);
     return [[...before, ...after], [...before.map(() => 0), ...after.map(() => 1)]];
   }
 
-  /** Tokens [id, span] of a text that begins at a position. */
+  /**
+   * Tokens [id, span] of a text that begins at a position.
+   * @param {string} text @param {number} begin @returns {SpanToken[]}
+   */
   tokensOf(text, begin = 0) {
     const { ids, spans } = this.tokenizer.offsets(text);
-    return ids.map((id, i) => [id, spans[i].map((at) => at + begin)]);
+    return ids.map((id, i) => [id, [spans[i][0] + begin, spans[i][1] + begin]]);
   }
 
-  /** Tokens [id, span] of one or two texts, which a tab separates, and the maximum number of tokens if some were cut off. */
+  /**
+   * Tokens [id, span] of one or two texts, which a tab separates, and the maximum number of tokens if some were cut
+   * off.
+   * @param {string} text @returns {{ lists: SpanToken[][], limit: number | null }}
+   */
   tokens(text) {
     const [first, ...rest] = text.split("\t");
     const lists = [this.tokensOf(first), rest.length ? this.tokensOf(rest.join("\t"), first.length + 1) : []];
     return { lists, limit: this.shorten(lists) };
   }
 
-  /** What the predictions are (see inspection/inspect.py), and rows of position, token, log-probability, rank, and best candidates. */
-  predictions() {
+  /**
+   * What the predictions are (see inspection/inspect.py), and rows of position, token, log-probability, rank, and best
+   * candidates.
+   * @param {Float32Array[]} _rows @param {Side} _side @returns {[predicts: string, predictions: Prediction[]]}
+   */
+  predictions(_rows, _side) {
     return ["nothing", []];
   }
 
-  /** The output of the task in short, from its predictions. */
-  outputOf(predictions) {
+  /**
+   * The output of the task in short, from its predictions.
+   * @param {Prediction[]} predictions @param {Side} _side @returns {string}
+   */
+  outputOf(predictions, _side) {
     return predictions.map(([, , , , best]) => best[0][0]).join(" ");
   }
 
-  /** What happens inside of the model for a text, as a record of `glassformer inspect`. `off`: heads whose outputs are 0. */
+  /**
+   * What happens inside of the model for a text, as a record of `glassformer inspect`. `off`: heads whose outputs are
+   * 0.
+   * @param {string} text @param {{ off?: HeadOff[] }} options
+   */
   record(text, { off = [] } = {}) {
     const { encoder, header, tokenizer } = this;
     const { lists, limit } = this.tokens(text);
-    const [ids, types] = this.read(...lists.map((list) => list.map(([id]) => id)));
-    const spans = this.withSpecials(...lists.map((list) => list.map(([, span]) => span)), null, null).flat();
+    const [firstIds, secondIds] = lists.map((list) => list.map(([id]) => id));
+    const [firstSpans, secondSpans] = lists.map((list) => list.map(([, span]) => span));
+    const [ids, types] = this.read(firstIds, secondIds);
+    const spans = this.withSpecials(firstSpans, secondSpans, null, null).flat();
     const n = ids.length;
     const side = { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: spans };
     const predict = (rows) => this.predictions(rows, side);
@@ -101,7 +141,10 @@ export class EncoderTask {
     });
   }
 
-  /** The matrices of a head for the last record. */
+  /**
+   * The matrices of a head for the last record.
+   * @param {HeadName} name
+   */
   head({ kind, layer, head }) {
     const { encoder, recorded: { off, ids, types } } = this;
     return encoder.without(off, () => {
@@ -110,20 +153,26 @@ export class EncoderTask {
     });
   }
 
-  /** The mean of the rows of a matrix, or its first row, as the model's pooling. */
+  /**
+   * The mean of the rows of a matrix, or its first row, as the model's pooling.
+   * @param {Packed} matrix
+   */
   pooled({ shape: [n], values }) {
     const rows = Array.from({ length: n }, (_, i) => values.subarray(i * n, (i + 1) * n));
     return packed(Object.assign(this.header.pooling === "first" ? rows[0].slice() : mean(rows), { shape: [n] }));
   }
 }
 
+/** @param {ArrayLike<number>} scores */
 export function softmax(scores) {
-  const top = scores.reduce((a, b) => Math.max(a, b), -Infinity);
-  const exponentials = Array.from(scores, (x) => Math.exp(x - top));
+  const all = Array.from(scores);
+  const top = all.reduce((a, b) => Math.max(a, b), -Infinity);
+  const exponentials = all.map((x) => Math.exp(x - top));
   const sum = exponentials.reduce((a, b) => a + b, 0);
   return exponentials.map((x) => x / sum);
 }
 
+/** @param {Float32Array[]} rows */
 export function mean(rows) {
   return rows[0].map((_, i) => rows.reduce((sum, row) => sum + row[i], 0) / rows.length);
 }

@@ -11,18 +11,27 @@ const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
 const ENTITIES = ["&amp;", "&lt;", "&gt;"];
 const MAX_WINDOW = 1000; // characters that patterns are applied to at once
 
+/** @param {string} character */
 const isWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+/** @param {string} text */
 const isSpace = (text) => text !== "" && strip(text) === "";
+/** @param {string} text */
 const lastOf = (text) => [...text.slice(-2)].at(-1) ?? "";
+/** @param {string} text */
 const firstOf = (text) => [...text.slice(0, 2)][0] ?? "";
+/** @param {string} text @param {string} signs */
 const cut = (text, signs) => {
   let end = text.length;
   while (end && signs.includes(text[end - 1])) end -= 1;
   return text.slice(0, end);
 };
+/** @param {string} text */
 const rightStrip = (text) => strip(`.${text}`).slice(1);
 
-/** Start and end of each match of a pattern. */
+/**
+ * Start and end of each match of a pattern.
+ * @param {RegExp} pattern @param {string} text @returns {Span[]}
+ */
 export function matches(pattern, text) {
   const cuts = [0];
   while (text.length - cuts.at(-1) > MAX_WINDOW) {
@@ -31,17 +40,20 @@ export function matches(pattern, text) {
     cuts.push(space >= from + MAX_WINDOW / 2 ? space : from + MAX_WINDOW);
   }
   return cuts.flatMap((start, i) => Array.from(text.slice(start, cuts[i + 1] ?? text.length).matchAll(pattern),
-    (match) => [start + match.index, start + match.index + match[0].length]));
+    /** @returns {Span} */ (match) => [start + match.index, start + match.index + match[0].length]));
 }
 
 export class Inline {
-  /** @param patterns `tag` and `closing` */
+  /** @param {Record<string, string>} patterns `tag` and `closing` */
   constructor(patterns) {
     this.wholeTag = new RegExp(`^${patterns.tag}$`, "u");
     this.closing = new RegExp(patterns.closing, "yu");
   }
 
-  /** Indices of the tags that belong together, inner ones first. */
+  /**
+   * Indices of the tags that belong together, inner ones first.
+   * @param {string[]} spans @returns {[start: number, end: number][]}
+   */
   tagPairs(spans) {
     const opened = [];
     const pairs = [];
@@ -61,11 +73,15 @@ export class Inline {
     return pairs;
   }
 
-  /** Spans of which a pair of tags is one if there is no text between them. */
+  /**
+   * Spans of which a pair of tags is one if there is no text between them.
+   * @param {string} text @param {Span[]} spans @returns {Span[]}
+   */
   joined(text, spans) {
     const nTexts = [0];
     for (let i = 1; i < spans.length; i += 1) nTexts.push(nTexts.at(-1) + Number(strip(text.slice(spans[i - 1][1], spans[i][0])) !== ""));
     const ends = new Map(this.tagPairs(spans.map(([a, b]) => text.slice(a, b))).filter(([i, j]) => nTexts[i] === nTexts[j]));
+    /** @type {Span[]} */
     const results = [];
     for (let i = 0; i < spans.length;) {
       const end = ends.get(i) ?? i;
@@ -75,7 +91,10 @@ export class Inline {
     return results;
   }
 
-  /** Number of spans before the sentence, and after it. */
+  /**
+   * Number of spans before the sentence, and after it.
+   * @param {string} text @param {Span[]} spans @returns {[nBefore: number, nAfter: number]}
+   */
   outer(text, spans) {
     let [nBefore, nAfter] = [0, 0];
     while (nBefore < spans.length) {
@@ -98,7 +117,10 @@ export class Inline {
     }
   }
 
-  /** Take spans out of a text: what is before and after the sentence, the sentence, and the spans in it. */
+  /**
+   * Take spans out of a text: what is before and after the sentence, the sentence, and the spans in it.
+   * @param {string} text @param {Span[]} all @returns {Detached}
+   */
   detach(text, all) {
     const spans = this.joined(text, all);
     const [nBefore, nAfter] = this.outer(text, spans);
@@ -134,7 +156,10 @@ export class Inline {
     return { before: text.slice(0, begin), core, after: afterText, inner };
   }
 
-  /** Put the spans into the translation of the sentence. */
+  /**
+   * Put the spans into the translation of the sentence.
+   * @param {Detached} detached @param {string} translation @param {Alignment} aligned
+   */
   putBack({ before, core, after, inner }, translation, aligned) {
     let output = strip(core) ? strip(translation) : core;
     const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
@@ -165,9 +190,12 @@ export class Inline {
     return before + output + after;
   }
 
-  /** Offset and index of each span in the order of insertion, so that they are nested as they were. */
+  /**
+   * Offset and index of each span in the order of insertion, so that they are nested as they were.
+   * @param {string[]} spans @param {number[]} offsets @returns {[offset: number, index: number][]}
+   */
   insertions(spans, offsets) {
-    const ends = new Map([...spans.map((_, i) => [i, i]), ...this.tagPairs(spans)]);
+    const ends = new Map([...spans.map(/** @returns {[number, number]} */ (_, i) => [i, i]), ...this.tagPairs(spans)]);
     const closing = new Set([...ends].filter(([i, end]) => end > i).map(([, end]) => end));
     const children = new Map([[-1, []]]);
     const around = [-1];
@@ -191,6 +219,7 @@ export class Inline {
         low = offsets[ends.get(i)] = Math.min(Math.max(offsets[ends.get(i)], offsets[i]), high);
       }
     }
+    /** @type {[offset: number, index: number][]} */
     const results = [];
     const waiting = children.get(-1).toReversed();
     while (waiting.length) {
@@ -201,8 +230,13 @@ export class Inline {
     return results;
   }
 
-  /** For each span the index of the target word that it is inserted at, and whether it follows the word before. */
+  /**
+   * For each span the index of the target word that it is inserted at, and whether it follows the word before.
+   * @param {InnerSpan[]} inner @param {Alignment} alignment @param {number} nTarget
+   * @returns {[place: number, closes: boolean][]}
+   */
   positions(inner, alignment, nTarget) {
+    /** @type {[place: number, closes: boolean][]} */
     const results = inner.map((span) => {
       const place = placeOf(span.word, alignment, nTarget);
       const belongsBefore = span.punctuationAfter !== "" || (span.joinedBefore && !span.joinedAfter);
@@ -222,13 +256,17 @@ export class Inline {
   }
 }
 
+/** @param {string} text @param {number} end @param {string} punctuation */
 function beforePunctuation(text, end, punctuation) {
   let at = end;
   while (at && punctuation.includes(text[at - 1]) && !ENTITIES.some((entity) => text.slice(0, at).endsWith(entity))) at -= 1;
   return at;
 }
 
-/** Index of the target word before which something between two source words belongs: where the fewest near links cross. */
+/**
+ * Index of the target word before which something between two source words belongs: where the fewest near links cross.
+ * @param {number} word @param {Alignment} alignment @param {number} nTarget
+ */
 function placeOf(word, alignment, nTarget) {
   const balance = new Float64Array(nTarget);
   for (const [s, t] of alignment) balance[t] += s >= word ? 1 / (s - word + 1) ** 2 : -1 / (word - s) ** 2;

@@ -8,17 +8,29 @@ import { t } from "./strings.js";
 
 const EVENTS = ["input", "change", "selectionchange", "focusin"];
 
+/** @type {Inside | undefined} */
 let opened;
 
-/** Show what happens in what a function returns, a sentence and the domain of the model, or hide it again. `begin`: the settings of a link. */
-export function inspect(model, given, say, begin) {
+/**
+ * Show what happens in what a function returns, a sentence and the domain of the model, or hide it again. `begin`: the
+ * settings of a link.
+ * @param {string} _model which a server needs @param {() => GivenText} given @param {Say} say
+ * @param {InsideBegin} [begin]
+ */
+export function inspect(_model, given, say, begin) {
   if (opened) opened.close();
   else if (given().text.trim()) opened = new Inside(given, say, begin);
 }
 
 class Inside {
+  /** @param {() => GivenText} given @param {Say} say @param {InsideBegin} [begin] */
   constructor(given, say, begin) {
-    Object.assign(this, { given, say, isReady: false, begin, ...begin });
+    this.given = given;
+    this.say = say;
+    this.isReady = false;
+    this.begin = begin;
+    this.wanted = begin?.wanted;
+    this.view = begin?.view;
     this.frame = el("iframe", { title: t("inspectTitle"), sandbox: "allow-scripts" });
     this.panel = el("section", { class: "inside", "aria-label": t("inspectTitle") },
       el("p", { class: "buttons" }, el("button", { onclick: () => this.copyLink() }, t("copyLink")), el("button", { onclick: () => this.close() }, t("close"))), this.frame);
@@ -29,7 +41,7 @@ class Inside {
     inspectionPage().then((page) => { this.frame.srcdoc = page; }, (error) => say(error.message, true));
   }
 
-  receive = ({ source, data }) => {
+  receive = (/** @type {MessageEvent} */ { source, data }) => {
     if (source !== this.frame.contentWindow) return;
     if (data.height) this.frame.style.height = `${data.height}px`;
     else if (data.ask) this.answer(data);
@@ -61,6 +73,7 @@ class Inside {
     }
   };
 
+  /** @param {{ ask: string, values: object }} message */
   async answer({ ask, values }) {
     try {
       const answer = await post(`/inspect/${ask}`, values);
@@ -85,7 +98,10 @@ class Inside {
   }
 }
 
-/** A button that shows what happens in the text that a function returns. */
+/**
+ * A button that shows what happens in the text that a function returns.
+ * @param {() => string} model @param {() => string} textOf
+ */
 export function inspectButton(model, textOf) {
   return el("button", { type: "button", onclick: () => inspect(model(), () => ({ text: textOf() }), alert) }, t("inspect"));
 }

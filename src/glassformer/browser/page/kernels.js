@@ -6,23 +6,33 @@ const PANEL = 64; // widths of buffers are multiples of it
 const PIECES = 16; // parts of the vocabulary in BEST
 const SIZES = { op: 76, program: 88, rows: 56, phase: 64 }; // bytes of the structures in program.h
 const PAGE = 65536;
+/** @type {number[]} */
 const NO_CACHES = [];
 
-/** n times a number, and the numbers from 0 to n - 1: arrays that a program reads. */
+/**
+ * n times a number, and the numbers from 0 to n - 1: arrays that a program reads.
+ * @param {number} n @param {number} value
+ */
 export const fill = (n, value) => new Int32Array(n).fill(value);
+/** @param {number} n */
 export const range = (n) => Int32Array.from({ length: n }, (_, i) => i);
 
+/** @param {number} n */
 export function padded(n) {
   return Math.ceil(n / PANEL) * PANEL;
 }
 
-/** A module that returns the first sum of the relaxed product of 16 bytes a and 16 bytes b, with b as those of 7 bits. */
+/**
+ * A module that returns the first sum of the relaxed product of 16 bytes a and 16 bytes b, with b as those of 7 bits.
+ * @param {number} a @param {number} b @returns {number}
+ */
 function relaxedProduct(a, b) {
   const constant = (x) => [0xfd, 0x0c, ...new Array(16).fill(x)];
   const code = [0, ...constant(a), ...constant(b), ...constant(0), 0xfd, 0x93, 0x02, 0xfd, 0x1b, 0, 0x0b];
   const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 0, 1, 0x7f, 3, 2, 1, 0, 7, 5, 1, 1, 0x66, 0, 0];
   const bytes = new Uint8Array([...header, 10, code.length + 2, 1, code.length, ...code]);
-  return new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports.f();
+  const { f } = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
+  return /** @type {Function} */ (f)();
 }
 
 /** The builds that this browser computes exactly, the fastest first. What the relaxed product does with bytes above 127 differs. */
@@ -39,9 +49,10 @@ export function exactBuilds() {
 export class OutOfMemory extends Error {}
 
 export class Kernels {
-  /** @param bytes the module */
+  /** @param {BufferSource} bytes the module */
   constructor(bytes) {
-    this.exports = new WebAssembly.Instance(new WebAssembly.Module(bytes), {}).exports;
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), {});
+    this.exports = /** @type {KernelExports} */ (/** @type {unknown} */ (exports));
     this.memory = this.exports.memory;
     this.top = this.exports.__heap_base.value;
     Object.values(SIZES).forEach((size, i) => {
@@ -49,7 +60,10 @@ export class Kernels {
     });
   }
 
-  /** Memory for n bytes of zeros, at a multiple of 64, which is never freed. */
+  /**
+   * Memory for n bytes of zeros, at a multiple of 64, which is never freed.
+   * @param {number} n
+   */
   allocate(n) {
     const at = Math.ceil(this.top / 64) * 64;
     const missing = at + n - this.memory.buffer.byteLength;
@@ -64,45 +78,67 @@ export class Kernels {
     return at;
   }
 
+  /** @param {number} at @param {number} n */
   ints(at, n) { return new Int32Array(this.memory.buffer, at, n); }
+  /** @param {number} at @param {number} n */
   longs(at, n) { return new BigInt64Array(this.memory.buffer, at, n); }
+  /** @param {number} at @param {number} n */
   floats(at, n) { return new Float32Array(this.memory.buffer, at, n); }
+  /** @param {number} at @param {number} n */
   bytes(at, n) { return new Uint8Array(this.memory.buffer, at, n); }
+  /** @param {number} at @param {number} n */
   halves(at, n) { return new Uint16Array(this.memory.buffer, at, n); }
 
-  /** A copy of an array in this memory. Returns its address. */
+  /**
+   * A copy of an array in this memory. Returns its address.
+   * @param {Int32Array | BigInt64Array} array
+   */
   copy(array) {
     const at = this.allocate(array.byteLength);
     this.bytes(at, array.byteLength).set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
     return at;
   }
 
+  /** @param {number[]} addresses */
   pointers(addresses) {
     return this.copy(Int32Array.from(addresses.length ? addresses : [0]));
   }
 }
 
-/** For each attention of a program that reads, the heads that are switched off. */
+/**
+ * For each attention of a program that reads, the heads that are switched off.
+ * @param {ReadingRecord} record @param {HeadOff[]} off
+ */
 export function headsOff({ attentions }, off) {
   return attentions.map(({ kind, layer }) => off.filter(([otherKind, otherLayer]) => kind === otherKind && layer === otherLayer).map(([, , head]) => head));
 }
 
 /** Base class of models: a header, and the address of the tables of its programs. `switchOff` sets heads whose outputs are 0 from then on. */
 export class Tables {
+  /** @param {Kernels} kernels @param {Header} header @param {number} base */
   constructor(kernels, header, base) {
-    Object.assign(this, { kernels, header, base });
+    this.kernels = kernels;
+    this.header = header;
+    this.base = base;
   }
 
+  /** @param {string} name @returns {Program} */
   program(name) {
     return new Program(this.kernels, this.header[name], this.base);
   }
 
-  /** A table of floats. */
+  /**
+   * A table of floats.
+   * @param {number} offset @param {number} n
+   */
   floats(offset, n) {
     return this.kernels.floats(this.base + offset, n);
   }
 
-  /** Execute something while the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  /**
+   * Execute something while the outputs of some heads are 0: rows of kind of attention, layer and head.
+   * @template T @param {HeadOff[]} off @param {() => T} act
+   */
   without(off, act) {
     this.switchOff(off);
     try {
@@ -116,13 +152,21 @@ export class Tables {
 /** A program that can be executed for any number of rows. */
 export class Program {
   /**
-   * @param record the program in the header of the model
-   * @param base address of the tables
+   * @param {Kernels} kernels
+   * @param {ProgramRecord & Partial<ReadingRecord>} record the program in the header of the model
+   * @param {number} base address of the tables
    */
   constructor(kernels, record, base) {
-    Object.assign(this, { kernels, record, base, capacity: 0, kept: new Map(), off: "" });
+    this.kernels = kernels;
+    this.record = record;
+    this.base = base;
+    this.capacity = 0;
+    /** @type {Map<string, [at: number, size: number]>} */
+    this.kept = new Map();
+    this.off = "";
     const { instructions, widths, cache_widths: cacheWidths } = record;
     this.write(instructions);
+    /** @param {number[]} numbers */
     const longs = (numbers) => kernels.copy(BigInt64Array.from(numbers.length ? numbers : [0], (x) => BigInt(padded(x))));
     this.strides = longs(widths);
     this.cacheStrides = longs(cacheWidths);
@@ -131,12 +175,17 @@ export class Program {
     this.attentions = instructions.filter((x) => x.kind === KIND.ATTEND);
   }
 
-  /** The operations that a run executes. */
+  /**
+   * The operations that a run executes.
+   * @param {Instruction[]} instructions
+   */
   write(instructions) {
     const { kernels, base } = this;
     const n = instructions.length;
-    const [ops, phases] = [this.reserve("ops", SIZES.op * n), this.reserve("phases", SIZES.phase * 2 * (n + 1))];
-    Object.assign(this, { ops, phases, nOps: n });
+    const ops = this.reserve("ops", SIZES.op * n);
+    this.phases = this.reserve("phases", SIZES.phase * 2 * (n + 1));
+    this.ops = ops;
+    this.nOps = n;
     instructions.forEach((x, i) => {
       const at = ops + SIZES.op * i;
       const fields = kernels.ints(at, SIZES.op / 4);
@@ -147,7 +196,11 @@ export class Program {
     });
   }
 
-  /** From now on, the outputs of some heads are 0. `heads`: for each attention, in their order, the indices of these heads. */
+  /**
+   * From now on, the outputs of some heads are 0. `heads`: for each attention, in their order, the indices of these
+   * heads.
+   * @param {number[][]} heads
+   */
   switchOff(heads) {
     const wanted = heads.flat().length ? JSON.stringify(heads) : "";
     if (wanted === this.off) return;
@@ -155,15 +208,20 @@ export class Program {
     let i = 0;
     this.write(this.record.instructions.flatMap((x) => {
       if (x.kind !== KIND.ATTEND) return [x];
+      /** @param {number} head @returns {Instruction} */
       const zero = (head) => ({ ...x, kind: KIND.SCALE, a: [x.out[0], x.out[1] + head * x.m], out: [x.out[0], x.out[1] + head * x.m], b: [-1, 0], n: x.m, number: 0, tables: [-1, -1, -1, -1] });
       return [x, ...heads[i++].map(zero)];
     }));
   }
 
-  /** Memory for n bytes, kept for the next call. */
+  /**
+   * Memory for n bytes, kept for the next call.
+   * @param {string} name @param {number} n
+   */
   reserve(name, n) {
     const [at, size] = this.kept.get(name) ?? [0, -1];
     if (n <= size) return at;
+    /** @type {[number, number]} */
     const larger = [this.kernels.allocate(2 * n), 2 * n];
     this.kept.set(name, larger);
     return larger[0];
@@ -171,8 +229,9 @@ export class Program {
 
   /**
    * Execute the program.
-   * @param batch Int32Arrays: ids, positions, types and slots of the rows; lists, begins and lengths of self-attention and cross-attention
-   * @param caches addresses of keys and values, in halves: the same array as long as they are the same
+   * @param {Batch} batch ids, positions, types and slots of the rows; lists, begins and lengths of self-attention and
+   *   cross-attention
+   * @param {number[]} caches addresses of keys and values, in halves: the same array as long as they are the same
    * @param k number of most probable tokens, if the program ends with BEST
    * @returns their log-probabilities and ids, [rows, k]
    */
@@ -182,10 +241,13 @@ export class Program {
     if (n > this.capacity) {
       const capacity = Math.max(n, 2 * this.capacity);
       const buffers = record.widths.map((width) => kernels.allocate(4 * capacity * padded(width)));
-      Object.assign(this, { bufferList: kernels.pointers(buffers), buffers, capacity }); // only if there was memory for all
+      this.bufferList = kernels.pointers(buffers);
+      this.buffers = buffers; // only if there was memory for all
+      this.capacity = capacity;
     }
     if (this.caches !== caches) {
-      Object.assign(this, { cacheList: kernels.pointers(caches), caches });
+      this.cacheList = kernels.pointers(caches);
+      this.caches = caches;
     }
     const longest = batch.lengths.flatMap((lengths) => [...lengths]).reduce((a, b) => Math.max(a, b), 0);
     const scores = this.attentions.map(({ n: width, m }) => (width / m) * (longest + 16 + m + 16)); // see attention.h
@@ -194,6 +256,7 @@ export class Program {
     const workspace = this.reserve("workspace", 4 * n * PIECES * (2 * 16 + 2 * k));
     const arrays = [batch.ids, batch.positions, batch.slots, ...batch.lists, ...batch.begins, ...batch.lengths];
     let at = this.reserve("rows", 4 * (arrays.reduce((sum, array) => sum + array.length, 0) + n * (2 * k + 2)));
+    /** @param {Int32Array} array */
     const put = (array) => {
       kernels.ints(at, array.length).set(array);
       at += 4 * array.length;
@@ -213,7 +276,11 @@ export class Program {
     return { logProbs: kernels.floats(best, n * k).slice(), ids: kernels.ints(bestIds, n * k).slice() };
   }
 
-  /** Execute a program that begins with rows of floats, which become the third table of its first operation. Returns the rows of its result. */
+  /**
+   * Execute a program that begins with rows of floats, which become the third table of its first operation. Returns the
+   * rows of its result.
+   * @param {ArrayLike<number>[]} rows
+   */
   apply(rows) {
     const n = rows.length;
     if (!n) return [];
@@ -227,12 +294,18 @@ export class Program {
     return Array.from(rows, (_, i) => this.result(i));
   }
 
-  /** A copy of a row of the result. */
+  /**
+   * A copy of a row of the result.
+   * @param {number} row
+   */
   result(row) {
     return this.row(this.record.instructions.at(-1).out[0], row);
   }
 
-  /** A copy of a row of a buffer after a run. */
+  /**
+   * A copy of a row of a buffer after a run.
+   * @param {number} buffer @param {number} row
+   */
   row(buffer, row) {
     const width = this.record.widths[buffer];
     return this.kernels.floats(this.buffers[buffer] + 4 * row * padded(width), width).slice();

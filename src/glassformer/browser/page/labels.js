@@ -4,32 +4,43 @@ import { EncoderTask, mean, softmax } from "./encoder_task.js";
 import { likely } from "./record.js";
 
 export class Labels extends EncoderTask {
-  /** Outputs of the head for a text. */
+  /**
+   * Outputs of the head for a text.
+   * @param {Float32Array[]} hidden
+   */
   outputs(hidden) {
     return this.encoder.outputs([this.header.pooling === "first" ? hidden[0] : mean(hidden)])[0];
   }
 
-  /** The number that an output of a regression is. */
+  /**
+   * The number that an output of a regression is.
+   * @param {Float32Array} outputs
+   */
   number([output]) {
     const [low, high] = this.header.labels.map(Number);
     return low + (high - low) * (output + 0.5);
   }
 
+  /** @type {EncoderTask["predictions"]} */
   predictions(rows) {
     const outputs = this.outputs(rows);
     if (this.header.task === "regression") return ["number", [[0, null, null, null, [[this.number(outputs).toFixed(4), 1]]]]];
     return ["label", [[0, null, null, null, likely(softmax(outputs.subarray(0, this.header.labels.length)), (i) => this.header.labels[i])]]];
   }
 
+  /** @type {EncoderTask["outputOf"]} */
   outputOf([[, , , , [[text, p]]]]) {
     return this.header.task === "regression" ? text : `${text} ${p.toFixed(3)}`;
   }
 
-  /** The labels with their probabilities, the most probable first; for regression the number. */
+  /**
+   * The labels with their probabilities, the most probable first; for regression the number.
+   * @param {{ text: string, pair?: string }} values
+   */
   predict({ text, pair }) {
     const { labels, task } = this.header;
     const { ids, limit } = this.encode(text, pair);
-    const outputs = this.outputs(this.hidden(...ids));
+    const outputs = this.outputs(this.hidden(ids[0], ids[1]));
     if (task === "regression") return { result: [{ label: "number", score: this.number(outputs) }], limit };
     const probabilities = softmax(outputs.subarray(0, labels.length));
     const rows = labels.map((label, i) => ({ label, score: probabilities[i] }));

@@ -10,15 +10,24 @@ import { split } from "./text.js";
 const MAX_INSPECTED = 200; // tokens
 
 export class LanguageModel extends Tables {
+  /** @param {Kernels} kernels @param {Header} header @param {number} base @param {Tokenizer} tokenizer */
   constructor(kernels, header, base, tokenizer) {
     super(kernels, header, base);
-    Object.assign(this, { tokenizer, prefill: this.program("prefill"), decoder: this.program("decode"), scorer: this.program("score"), lens: this.program("lens") });
+    this.tokenizer = tokenizer;
+    this.prefill = this.program("prefill");
+    this.decoder = this.program("decode");
+    this.scorer = this.program("score");
+    this.lens = this.program("lens");
     this.targetReader = this.program("read_target"); // keeps queries, keys and values
     this.caches = header.decode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
     this.slots = range(header.max_len);
   }
 
-  /** The prompt for a text, of at most so many tokens as leave room for the new ones, and whether its beginning was cut off. */
+  /**
+   * The prompt for a text, of at most so many tokens as leave room for the new ones, and whether its beginning was cut
+   * off.
+   * @param {string} text @param {number} nNew
+   */
   prompt(text, nNew) {
     const { max_len: maxLength, bos, has_start: hasStart } = this.header;
     const ids = this.tokenizer.encode(text);
@@ -27,7 +36,10 @@ export class LanguageModel extends Tables {
     return { ids: ids.slice(-nKept), limit: ids.length > nKept ? nKept : null };
   }
 
-  /** Execute a program for tokens that follow `position` others. */
+  /**
+   * Execute a program for tokens that follow `position` others.
+   * @param {Program} program @param {ArrayLike<number>} ids @param {number} position @param {number} [k]
+   */
   run(program, ids, position, k) {
     const n = ids.length;
     const positions = range(n).map((i) => i + position);
@@ -37,7 +49,10 @@ export class LanguageModel extends Tables {
     }, this.caches, k);
   }
 
-  /** Ids of a continuation, one after another. Temperature 0: the most probable tokens that repeat no n-gram. */
+  /**
+   * Ids of a continuation, one after another. Temperature 0: the most probable tokens that repeat no n-gram.
+   * @param {number[]} prompt @param {number} nNew
+   */
   * tokens(prompt, nNew, temperature = 0, random = Math.random) {
     const { top_k: topK, no_repeat: noRepeat, eos, max_len: maxLength } = this.header;
     const before = [];
@@ -58,7 +73,11 @@ export class LanguageModel extends Tables {
     }
   }
 
-  /** Parts of a continuation, which together are its text. A character of several tokens comes with the last of them. */
+  /**
+   * Parts of a continuation, which together are its text. A character of several tokens comes with the last of them.
+   * @param {string} text @param {{ maxTokens: number, temperature: number }} options
+   * @returns {Generator<CompletionPart>}
+   */
   * complete(text, { maxTokens, temperature }, random = Math.random) {
     const nNew = Math.min(maxTokens, this.header.max_len - 1);
     const { ids: prompt, limit } = this.prompt(text, nNew);
@@ -77,7 +96,10 @@ export class LanguageModel extends Tables {
     yield part(this.tokenizer.decode(ids));
   }
 
-  /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  /**
+   * From now on, the outputs of some heads are 0: rows of kind of attention, layer and head.
+   * @param {HeadOff[]} off
+   */
   switchOff(off) {
     const { prefill, decoder, scorer, targetReader } = this;
     for (const program of [prefill, decoder, scorer, targetReader]) program.switchOff(headsOff(this.header.read_target, off));
@@ -93,7 +115,7 @@ export class LanguageModel extends Tables {
 
   /**
    * What happens inside of the model for a text, as a record of `glassformer inspect`: with each prediction of its next tokens.
-   * @param options `off`: heads whose outputs are 0
+   * @param {string} text @param {{ off?: HeadOff[] }} options `off`: heads whose outputs are 0
    */
   record(text, { off = [] } = {}) {
     const { header, tokenizer } = this;
@@ -126,7 +148,10 @@ export class LanguageModel extends Tables {
     });
   }
 
-  /** What the model predicts at a position of the last record. */
+  /**
+   * What the model predicts at a position of the last record.
+   * @param {{ position: number }} values @returns {Distribution}
+   */
   distribution({ position }) {
     const { off, ids } = this.recorded;
     return this.without(off, () => {
@@ -135,7 +160,10 @@ export class LanguageModel extends Tables {
     });
   }
 
-  /** The matrices of a head for the last record. */
+  /**
+   * The matrices of a head for the last record.
+   * @param {HeadName} name
+   */
   head({ kind, layer, head }) {
     const { off, ids } = this.recorded;
     return this.without(off, () => {
@@ -146,7 +174,10 @@ export class LanguageModel extends Tables {
 }
 
 export class Summarizer extends LanguageModel {
-  /** The prompt for a text: its beginning, if it is longer than those of the training and leaves no space for a summary. */
+  /**
+   * The prompt for a text: its beginning, if it is longer than those of the training and leaves no space for a summary.
+   * @param {string} text
+   */
   promptOf(text) {
     const { max_len: maxLength, max_summary: maxSummary, longest_source: longest, eos } = this.header;
     const ids = this.tokenizer.encode(text);
@@ -159,6 +190,7 @@ export class Summarizer extends LanguageModel {
     return { prompt, offsets: this.tokenizer.offsets(text).spans.slice(0, prompt.length - 1), nNew: this.header.max_summary, isCut: limit !== null, first: prompt.length - 1 };
   }
 
+  /** @param {{ text: string }} values */
   summarize({ text }) {
     const { prompt, limit } = this.promptOf(text);
     const ids = [...this.tokens(prompt, this.header.max_summary)];

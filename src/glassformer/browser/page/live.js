@@ -8,6 +8,7 @@ import { answered, begin } from "./live_controls.js";
 import { inspection } from "./sections.js";
 
 const main = document.querySelector("main");
+/** @param {Element} section */
 const titleOf = (section) => section.querySelector("h2").textContent;
 const closed = new Set([STEPS_TITLE]); // titles of sections
 const heights = new Map();
@@ -23,7 +24,7 @@ addEventListener("message", ({ data, source }) => {
     answered(data);
     return;
   }
-  const sections = () => [...main.querySelectorAll(":scope > details")];
+  const sections = () => /** @type {HTMLDetailsElement[]} */ ([...main.querySelectorAll(":scope > details")]);
   for (const section of sections()) {
     closed[section.open ? "delete" : "add"](titleOf(section));
     if (section.open) heights.set(titleOf(section), section.clientHeight);
@@ -33,7 +34,7 @@ addEventListener("message", ({ data, source }) => {
   for (const section of sections()) {
     section.open = !closed.has(titleOf(section));
     const height = heights.get(titleOf(section)); // one that is out of sight is as high as it was, so that nothing moves
-    if (height && section.open) section.style.containIntrinsicSize = `auto ${height}px`;
+    if (height && section.open) section.style.setProperty("contain-intrinsic-size", `auto ${height}px`);
   }
 });
 new ResizeObserver(() => parent.postMessage({ height: Math.ceil(main.getBoundingClientRect().height) + 8 }, "*")).observe(main);

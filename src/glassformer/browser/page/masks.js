@@ -7,12 +7,16 @@ const CONTINUATION = "##"; // of WordPiece
 const N_TOKENS = 5;
 
 export class MaskedLM extends EncoderTask {
+  /** @param {Encoder} encoder @param {Tokenizer} tokenizer */
   constructor(encoder, tokenizer) {
     super(encoder, tokenizer);
     this.pattern = new RegExp(this.header.masks.map((mask) => mask.replace(/[\\^$.*+?()[\]{}|]/gu, "\\$&")).join("|"), "gu");
   }
 
-  /** Tokens [id, span] of a text with masks. */
+  /**
+   * Tokens [id, span] of a text with masks.
+   * @param {string} text @returns {SpanToken[]}
+   */
   maskedTokens(text) {
     const { mask_id: mask, tokens_include_space: includeSpace } = this.header;
     const { prefix } = this.tokenizer;
@@ -22,7 +26,9 @@ export class MaskedLM extends EncoderTask {
       const cut = includeSpace && i < masks.length ? part.replace(/ +$/u, "") : part;
       const skipped = i && cut.startsWith(prefix) ? prefix.length : 0;
       const begin = at + (i ? masks[i - 1].length : 0);
-      const found = [...(i ? [[mask, [at, begin]]] : []), ...(cut ? this.tokensOf(cut.slice(skipped), begin + skipped) : [])];
+      /** @type {SpanToken[]} */
+      const masked = i ? [[mask, [at, begin]]] : [];
+      const found = [...masked, ...(cut ? this.tokensOf(cut.slice(skipped), begin + skipped) : [])];
       at = begin + part.length;
       return found;
     });
@@ -34,16 +40,21 @@ export class MaskedLM extends EncoderTask {
     return { lists: [first, []], limit: first.length < all.length ? first.length : null };
   }
 
+  /** @type {EncoderTask["predictions"]} */
   predictions(rows) {
     const { vocab_size: n } = this.header;
     return ["words", this.encoder.outputs(rows).map((outputs, i) => [i, null, null, null, likely(softmax(outputs.subarray(0, n)), (id) => this.tokenizer.tokenText(id))])];
   }
 
+  /** @type {EncoderTask["outputOf"]} */
   outputOf(predictions, { ids }) {
     return predictions.filter(([i]) => ids[i] === this.header.mask_id).map(([, , , , best]) => best[0][0].trim()).join(" ") || "–";
   }
 
-  /** A text with a token after what was before a mask. */
+  /**
+   * A text with a token after what was before a mask.
+   * @param {string} before @param {number} id
+   */
   appended(before, id) {
     const token = this.tokenizer.tokenText(id);
     const bare = before.replace(/ +$/u, "");
@@ -52,7 +63,10 @@ export class MaskedLM extends EncoderTask {
     return bare + (bare && this.tokenizer.startsWord(id) ? " " : "") + token.replace(/^ +| +$/gu, "");
   }
 
-  /** The tokens with their probabilities for each mask that the maximum length leaves, the most probable first. */
+  /**
+   * The tokens with their probabilities for each mask that the maximum length leaves, the most probable first.
+   * @param {{ text: string }} values
+   */
   fill({ text }) {
     const { mask_id: mask, vocab_size: n } = this.header;
     const { lists: [tokens], limit } = this.tokens(text);

@@ -5,7 +5,10 @@ import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 const FIRST_SLOTS = 1024;
 let floats; // of all numbers in half precision
 
-/** Natural logarithms of the softmax of logits. */
+/**
+ * Natural logarithms of the softmax of logits.
+ * @param {Float32Array} logits
+ */
 export function normalized(logits) {
   let top = -Infinity;
   for (let i = 0; i < logits.length; i += 1) if (logits[i] > top) top = logits[i]; // by index, which is faster than for-of
@@ -18,6 +21,7 @@ export function normalized(logits) {
 }
 
 export class Model extends Tables {
+  /** @param {Kernels} kernels @param {Header} header @param {number} base */
   constructor(kernels, header, base) {
     super(kernels, header, base);
     this.encoder = this.program("encode");
@@ -30,19 +34,29 @@ export class Model extends Tables {
     this.maxLength = header.max_len;
     this.moreTokens = header.more_tokens;
     this.vocabSize = header.vocab_size;
+    /** @type {Float64Array | undefined} */
+    this.meanColumn = undefined; // of the output embeddings: alignment.js
     this.reserve(FIRST_SLOTS);
   }
 
-  /** Caches for a number of tokens. */
+  /**
+   * Caches for a number of tokens.
+   * @param {number} n
+   */
   reserve(n) {
     if (n <= (this.capacity ?? 0)) return;
     const pairs = (widths) => widths.flatMap((width) => [0, 1].map(() => this.kernels.allocate(2 * n * padded(width))));
     const sources = pairs(this.header.encode.cache_widths);
     const targets = pairs(this.header.decode.cache_widths.slice(0, this.header.n_own_caches));
-    Object.assign(this, { capacity: n, sources, caches: [...targets, ...sources.slice(2)] }); // only if there was memory for all
+    this.capacity = n; // only if there was memory for all
+    this.sources = sources;
+    this.caches = [...targets, ...sources.slice(2)];
   }
 
-  /** Encode a source. `nSlots`: number of tokens of all hypotheses that there will be. */
+  /**
+   * Encode a source. `nSlots`: number of tokens of all hypotheses that there will be.
+   * @param {number[]} source @param {number} nSlots
+   */
   start(source, nSlots, program = this.encoder) {
     const n = source.length;
     this.reserve(2 ** Math.ceil(Math.log2(Math.max(n, nSlots))));
@@ -51,13 +65,19 @@ export class Model extends Tables {
     program.run(this.rowsOf(Int32Array.from(source), this.sourceSlots, [fill(n, n), fill(n, n)]), this.sources);
   }
 
-  /** The rows of a whole text. `lengths`: what each attends to, of itself and of the source. */
+  /**
+   * The rows of a whole text. `lengths`: what each attends to, of itself and of the source.
+   * @param {Int32Array} ids @param {Int32Array} slots @param {Int32Array[]} lengths @returns {Batch}
+   */
   rowsOf(ids, slots, lengths) {
     const n = ids.length;
     return { ids, positions: range(n), slots, lists: [slots, this.sourceSlots], begins: [fill(n, 0), fill(n, 0)], lengths };
   }
 
-  /** The k most probable next tokens of hypotheses of the source, [hypotheses, k]. */
+  /**
+   * The k most probable next tokens of hypotheses of the source, [hypotheses, k].
+   * @param {OpenHypothesis[]} hypotheses @param {number} k
+   */
   step(hypotheses, k) {
     const n = hypotheses.length;
     const length = hypotheses[0].ids.length + 1;
@@ -74,13 +94,19 @@ export class Model extends Tables {
     }, this.caches, k);
   }
 
-  /** Log-probabilities of target tokens, given the tokens before them, after `start`. */
+  /**
+   * Log-probabilities of target tokens, given the tokens before them, after `start`.
+   * @param {number[]} target
+   */
   score(target) {
     this.read(this.scorer, [this.header.bos, ...target.slice(0, -1)]);
     return target.map((id, i) => this.logProbs(i)[id]);
   }
 
-  /** Execute a program for given tokens of the target, after `start`. */
+  /**
+   * Execute a program for given tokens of the target, after `start`.
+   * @param {Program} program @param {number[]} ids
+   */
   read(program, ids) {
     const n = ids.length;
     if (n > this.capacity) throw new RangeError("more tokens than slots");
@@ -88,24 +114,36 @@ export class Model extends Tables {
     program.run(this.rowsOf(Int32Array.from(ids), range(n), lengths), this.caches);
   }
 
-  /** Log-probabilities of all tokens at a position that the scorer has read. */
+  /**
+   * Log-probabilities of all tokens at a position that the scorer has read.
+   * @param {number} position
+   */
   logProbs(position) {
     return this.normalized(this.scorer.result(position));
   }
 
-  /** From now on, the outputs of some heads are 0: rows of kind of attention, layer and head. */
+  /**
+   * From now on, the outputs of some heads are 0: rows of kind of attention, layer and head.
+   * @param {HeadOff[]} off
+   */
   switchOff(off) {
     const { read_source: source, read_target: target } = this.header;
     for (const program of [this.encoder, this.sourceReader]) program.switchOff(headsOff(source, off));
     for (const program of [this.decoder, this.targetReader, this.scorer]) program.switchOff(headsOff(target, off));
   }
 
-  /** Log-probabilities of all tokens. */
+  /**
+   * Log-probabilities of all tokens.
+   * @param {Float32Array} outputs
+   */
   normalized(outputs) {
     return normalized(outputs.subarray(0, this.vocabSize));
   }
 
-  /** Keys or values of the source in a cache, as floats: [tokens, width]. */
+  /**
+   * Keys or values of the source in a cache, as floats: [tokens, width].
+   * @param {number} cache @param {number} which @param {number} width
+   */
   sourceRows(cache, which, width) {
     const at = this.caches[2 * cache + which];
     const stride = padded(this.header.decode.cache_widths[cache]);
@@ -115,7 +153,10 @@ export class Model extends Tables {
   }
 }
 
-/** The number of a half. */
+/**
+ * The number of a half.
+ * @param {number} half
+ */
 function fromHalf(half) {
   const sign = half & 0x8000 ? -1 : 1;
   const exponent = (half >> 10) & 31;

@@ -5,9 +5,11 @@ const LENGTH = 8; // bytes of the length of the header
 /** The sum of zlib.adler32 of bytes that come in parts. */
 class Checksum {
   constructor() {
-    [this.a, this.b] = [1, 0];
+    this.a = 1;
+    this.b = 0;
   }
 
+  /** @param {Uint8Array} bytes */
   add(bytes) {
     for (let i = 0; i < bytes.length;) {
       for (const end = Math.min(bytes.length, i + 3800); i < end; i += 1) this.b += this.a += bytes[i];
@@ -21,6 +23,7 @@ class Checksum {
   }
 }
 
+/** @param {Bytes} first @param {Bytes} second */
 function joined(first, second) {
   const both = new Uint8Array(first.length + second.length);
   both.set(first);
@@ -28,7 +31,10 @@ function joined(first, second) {
   return both;
 }
 
-/** The bytes of a response, as they come. */
+/**
+ * The bytes of a response, as they come.
+ * @param {Response} response
+ */
 async function* partsOf(response) {
   const reader = response.body.getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
@@ -36,10 +42,12 @@ async function* partsOf(response) {
 
 /**
  * The header of a model file, and the address of its tables in the memory of the kernels.
- * @param parts its bytes, in parts, which are copied as they come
- * @param size number of bytes
- * @param sum their checksum
- * @param progress called with the number of bytes that have come
+ * @param {Kernels} kernels
+ * @param {Iterable<Bytes> | AsyncIterable<Bytes>} parts its bytes, in parts, which are copied as they come
+ * @param {number} size number of bytes
+ * @param {number} sum their checksum
+ * @param {(n: number) => void} [progress] called with the number of bytes that have come
+ * @returns {Promise<{ header: Header, base: number }>}
  */
 export async function received(kernels, parts, size, sum, progress) {
   const checksum = new Checksum();
@@ -65,7 +73,11 @@ export async function received(kernels, parts, size, sum, progress) {
   return { header, base };
 }
 
-/** The same of a file on a server. */
+/**
+ * The same of a file on a server.
+ * @param {Kernels} kernels @param {string} url @param {number} size @param {number} sum
+ * @param {(n: number) => void} progress
+ */
 export async function fetched(kernels, url, size, sum, progress) {
   const response = await fetch(url);
   if (!response.ok) throw new TypeError(`status ${response.status}`); // as without a server

@@ -7,28 +7,42 @@ const TOP = 8; // most probable tokens of each position
 const SHOWN = 50; // most probable tokens of a distribution
 const MAX_LENS = 2e9; // multiplications of the output layer for the tokens of all layers
 
+/** @param {number[]} shape @returns {Matrix} */
 const array = (shape) => Object.assign(new Float32Array(shape.reduce((a, b) => a * b, 1)), { shape });
+/** @param {Matrix} values @returns {Packed} */
 export const packed = (values) => ({ shape: values.shape, values });
 
-/** Euclidean norm of some features of a row. */
+/**
+ * Euclidean norm of some features of a row.
+ * @param {Float32Array} row
+ */
 function norm(row, begin = 0, end = row.length) {
   let sum = 0;
   for (let i = begin; i < end; i += 1) sum += row[i] * row[i];
   return Math.sqrt(sum);
 }
 
-/** The mean over the first axis. */
+/**
+ * The mean over the first axis.
+ * @param {Packed} array
+ */
 function mean({ shape: [n, ...shape], values }) {
   const result = array(shape);
   values.forEach((x, i) => { result[i % result.length] += x / n; });
   return result;
 }
 
-/** Attention weights of all heads, [heads, queries, keys], and norms of queries, keys and values. `side`: of models that have only one. */
+/**
+ * Attention weights of all heads, [heads, queries, keys], and norms of queries, keys and values. `side`: of models that
+ * have only one.
+ * @param {Reader} model @param {AttentionRecord} attention @param {number} nQueries @param {number} nKeys
+ * @param {string} [side] @returns {AttentionMap}
+ */
 export function attentionMap(model, attention, nQueries, nKeys, side) {
   const { kind, layer, n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead } = attention;
-  const rows = { queries: rowsOf(model, attention, "queries", nQueries) };
-  for (const name of ["keys", "values"]) rows[name] = rowsOf(model, attention, name, nKeys);
+  /** @param {Projection} name @param {number} n */
+  const of = (name, n) => rowsOf(model, attention, name, n);
+  const rows = { queries: of("queries", nQueries), keys: of("keys", nKeys), values: of("values", nKeys) };
   const weights = array([nHeads, nQueries, nKeys]);
   for (let h = 0; h < nHeads; h += 1) {
     rows.queries.forEach((query, i) => {
@@ -36,11 +50,11 @@ export function attentionMap(model, attention, nQueries, nKeys, side) {
       weights.set(weightsOf(model, attention, h, query, rows.keys, i, n), (h * nQueries + i) * nKeys);
     });
   }
-  const norms = Object.fromEntries(Object.entries(rows).map(([name, of]) => {
-    const values = array([nHeads, of.length]);
+  const norms = Object.fromEntries(Object.entries(rows).map(([name, all]) => {
+    const values = array([nHeads, all.length]);
     for (let h = 0; h < nHeads; h += 1) {
       const head = name === "queries" ? h : Math.floor(h / (nHeads / nKvHeads));
-      of.forEach((row, i) => { values[h * of.length + i] = norm(row, head * dHead, (head + 1) * dHead); });
+      all.forEach((row, i) => { values[h * all.length + i] = norm(row, head * dHead, (head + 1) * dHead); });
     }
     return [name, packed(values)];
   }));
@@ -48,11 +62,17 @@ export function attentionMap(model, attention, nQueries, nKeys, side) {
   return { name: `${kind}.${layer}`, kind, layer, queries: side ?? queries, keys: side ?? keys, weights: packed(weights), norms };
 }
 
-/** The matrices of a head, for the tokens that a program has read: queries, keys, values, scores, weights and output. */
+/**
+ * The matrices of a head, for the tokens that a program has read: queries, keys, values, scores, weights and output.
+ * @param {Reader} model @param {AttentionRecord} attention @param {number} head @param {number} nQueries
+ * @param {number} nKeys @returns {HeadSteps}
+ */
 export function stepsOf(model, attention, head, nQueries, nKeys) {
   const { kind, n_heads: nHeads, n_kv_heads: nKvHeads, d_head: dHead, scale } = attention;
   const shared = Math.floor(head / (nHeads / nKvHeads));
-  const [queries, keys, values] = [["queries", nQueries], ["keys", nKeys], ["values", nKeys]].map(([name, n]) => rowsOf(model, attention, name, n));
+  const queries = rowsOf(model, attention, "queries", nQueries);
+  const [keys, values] = [rowsOf(model, attention, "keys", nKeys), rowsOf(model, attention, "values", nKeys)];
+  /** @param {Float32Array[]} rows @param {number} h */
   const of = (rows, h) => Object.assign(Float32Array.from(rows.flatMap((row) => [...row.subarray(h * dHead, (h + 1) * dHead)])), { shape: [rows.length, dHead] });
   const [scores, weights, output] = [array([nQueries, nKeys]), array([nQueries, nKeys]), array([nQueries, dHead])];
   queries.forEach((query, i) => {
@@ -65,12 +85,18 @@ export function stepsOf(model, attention, head, nQueries, nKeys) {
   return { scale, hasBias: attention.bias >= 0, matrices: Object.fromEntries(Object.entries(found).map(([name, x]) => [name, packed(x)])) };
 }
 
-/** The attention of a kind in a layer. */
+/**
+ * The attention of a kind in a layer.
+ * @param {ReadingRecord} record @param {AttentionKind} kind @param {number} layer
+ */
 export function attentionOf({ attentions }, kind, layer) {
   return attentions.find((x) => x.kind === kind && x.layer === layer);
 }
 
-/** Attention from each position to each token through all layers, with residuals weighted 0.5. */
+/**
+ * Attention from each position to each token through all layers, with residuals weighted 0.5.
+ * @param {AttentionMap[]} maps
+ */
 export function rollout(maps) {
   const [, n] = maps[0].weights.shape;
   const half = (i, j) => (i === j ? 0.5 : 0);
@@ -89,7 +115,10 @@ export function rollout(maps) {
   return packed(Object.assign(Float32Array.from(total), { shape: [n, n] }));
 }
 
-/** Indices of the n largest numbers, the largest first. */
+/**
+ * Indices of the n largest numbers, the largest first.
+ * @param {ArrayLike<number>} values @param {number} n @returns {number[]}
+ */
 function largest(values, n) {
   const found = [];
   let least = -Infinity; // of those found, if they are n
@@ -102,15 +131,24 @@ function largest(values, n) {
   return found;
 }
 
-/** The largest of some probabilities with the texts of their indices, as of a prediction. */
+/**
+ * The largest of some probabilities with the texts of their indices, as of a prediction.
+ * @param {ArrayLike<number>} probabilities @param {(index: number) => string} textOf @returns {Likely}
+ */
 export function likely(probabilities, textOf) {
   return largest(probabilities, TOP).map((i) => [textOf(i), probabilities[i]]);
 }
 
-/** The best translation, the extensions that the search considered, and the indices of those that lead to the best. */
+/**
+ * The best translation, the extensions that the search considered, and the indices of those that lead to the best.
+ * @param {Model} model @param {Tokenizer} tokenizer @param {number[]} source @param {SearchOptions} options
+ * @returns {{ found: Hypothesis, nodes: SearchNode[], best: number[] }}
+ */
 function searchTree(model, tokenizer, source, options) {
+  /** @type {SearchNode[]} */
   const nodes = [];
   const indexOf = new Map(); // of the node that ends with the tokens
+  /** @type {SearchOptions["report"]} */
   const report = (extensions, open, length, outcome) => {
     extensions.forEach((x, i) => {
       if (x.total === -Infinity) return;
@@ -130,7 +168,11 @@ function searchTree(model, tokenizer, source, options) {
   return { found, nodes, best };
 }
 
-/** Mean of all cross-attention heads, and the fraction of heads whose largest weight is on the same token as that of the mean. */
+/**
+ * Mean of all cross-attention heads, and the fraction of heads whose largest weight is on the same token as that of the
+ * mean.
+ * @param {AttentionMap[]} maps @param {number} nQueries @param {number} nKeys
+ */
 function agreementOf(maps, nQueries, nKeys) {
   const heads = maps.flatMap(({ weights: { shape: [n], values } }) => (
     Array.from({ length: n }, (_, h) => values.subarray(h * nQueries * nKeys, (h + 1) * nQueries * nKeys))));
@@ -144,7 +186,10 @@ function agreementOf(maps, nQueries, nKeys) {
   return { alignment: packed(alignment), agreement: packed(agreement) };
 }
 
-/** Norms of the residual stream after each sub-layer for n tokens, after a program has read them. */
+/**
+ * Norms of the residual stream after each sub-layer for n tokens, after a program has read them.
+ * @param {Program} program @param {number} n @returns {Record<string, Packed>}
+ */
 export function streamOf(program, n) {
   return Object.fromEntries(program.record.stream.map(([name, buffer]) => {
     const norms = array([n]);
@@ -153,7 +198,10 @@ export function streamOf(program, n) {
   }));
 }
 
-/** The vectors of n tokens that the first layer reads, after a program has read them. */
+/**
+ * The vectors of n tokens that the first layer reads, after a program has read them.
+ * @param {Program} program @param {number} n @returns {Record<string, Packed>}
+ */
 export function vectorsOf(program, n) {
   const rows = Array.from({ length: n }, (_, i) => program.row(program.record.first_input, i));
   const values = array([n, rows[0].length]);
@@ -161,41 +209,63 @@ export function vectorsOf(program, n) {
   return { "input of layer 1": packed(values) };
 }
 
-/** The output of each layer but the last for n tokens, after a program has read them: rows by module path. */
+/**
+ * The output of each layer but the last for n tokens, after a program has read them: rows by module path.
+ * @param {Program} program @param {number} n @returns {Record<string, Float32Array[]>}
+ */
 export function layerOutputs(program, n) {
   const layers = program.record.stream.filter(([name]) => name.endsWith("feedforward_residual")).slice(0, -1);
   return Object.fromEntries(layers.map(([name, buffer]) => [name.split(".").slice(0, 2).join("."), Array.from({ length: n }, (_, i) => program.row(buffer, i))]));
 }
 
-/** The most probable tokens of a position, and the rank of the expected one, from the logarithms of all probabilities. */
+/**
+ * The most probable tokens of a position, and the rank of the expected one, from the logarithms of all probabilities.
+ * @param {Tokenizer} tokenizer @param {number} position @param {number} id @param {Float64Array} logProbs
+ * @returns {Prediction}
+ */
 export function predictedToken(tokenizer, position, id, logProbs) {
+  /** @type {Likely} */
   const best = likely(logProbs, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x)]);
   let rank = 0;
   for (let i = 0; i < logProbs.length; i += 1) if (logProbs[i] > logProbs[id]) rank += 1;
   return [position, tokenizer.tokenText(id), logProbs[id], rank, best];
 }
 
-/** The tokens of a position, the most probable first, with the logarithms of all probabilities in this order. */
+/**
+ * The tokens of a position, the most probable first, with the logarithms of all probabilities in this order.
+ * @param {Tokenizer} tokenizer @param {Float64Array} logProbs @returns {Distribution}
+ */
 export function distributionOf(tokenizer, logProbs) {
   const order = Array.from(logProbs.keys()).sort((a, b) => logProbs[b] - logProbs[a]);
   return { texts: order.slice(0, SHOWN).map((id) => tokenizer.tokenText(id)), logProbs: Float64Array.from(order, (id) => logProbs[id]) };
 }
 
-/** The predictions of each layer, unless they take too long; and a note, if so. */
+/**
+ * The predictions of each layer, unless they take too long; and a note, if so.
+ * @param {Record<string, Float32Array[]>} outputs @param {number} size
+ * @param {(rows: Float32Array[]) => Prediction[]} predictions
+ * @returns {[lens: Record<string, Prediction[]>, notes: string[]]}
+ */
 export function lensOf(outputs, size, predictions) {
   const n = Object.values(outputs).reduce((sum, rows) => sum + rows.length, 0);
   if (n * size > MAX_LENS) return [{}, ["The predictions of each layer are left out: they take too long for this model and sentence."]];
   return [Object.fromEntries(Object.entries(outputs).map(([name, rows]) => [name, predictions(rows)])), []];
 }
 
-/** Whether heads can be switched off: the kernels take four features at a time. */
+/**
+ * Whether heads can be switched off: the kernels take four features at a time.
+ * @param {ReadingRecord[]} records
+ */
 export function canSwitch(records) {
   return records.every(({ attentions }) => attentions.every(({ d_head: dHead }) => dHead % 4 === 0));
 }
 
 /**
  * The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model.
- * @param options of the search; `off`: heads whose outputs are 0; `begin`: tokens before the text
+ * @param {Model} model @param {Tokenizer} tokenizer @param {string} text
+ * @param {SearchOptions & { off?: HeadOff[], begin?: number[] }} options of the search; `off`: heads whose outputs are
+ *   0; `begin`: tokens before the text
+ * @param {string} [target] @returns {InspectionRecord}
  */
 export function record(model, tokenizer, text, { off = [], begin = [], ...options }, target) {
   const { header } = model;
@@ -239,7 +309,11 @@ export function record(model, tokenizer, text, { off = [], begin = [], ...option
   });
 }
 
-/** What the model of a record predicts at a position of its target: see `distributionOf`. `source` and `inputs`: the tokens of its sides. */
+/**
+ * What the model of a record predicts at a position of its target: see `distributionOf`. `source` and `inputs`: the
+ * tokens of its sides.
+ * @param {Model} model @param {Tokenizer} tokenizer @param {Recorded} recorded @param {number} position
+ */
 export function distribution(model, tokenizer, { off, source, inputs }, position) {
   return model.without(off, () => {
     model.start(source, inputs.length);
@@ -248,7 +322,10 @@ export function distribution(model, tokenizer, { off, source, inputs }, position
   });
 }
 
-/** The matrices of a head of the model of a record: see `stepsOf`. */
+/**
+ * The matrices of a head of the model of a record: see `stepsOf`.
+ * @param {Model} model @param {Recorded} recorded @param {HeadName} name
+ */
 export function headOf(model, { off, source, inputs }, { kind, layer, head }) {
   const { read_source: readSource, read_target: readTarget } = model.header;
   return model.without(off, () => {

@@ -1,13 +1,20 @@
 // Beam search of one sentence. Counterpart: generate/search.py, with its policy and rules.
 
+/** @param {number} n @param {number} alpha */
 export function lengthPenalty(n, alpha) {
   return ((5 + n) / 6) ** alpha;
 }
 
-/** Compare so that the largest comes first; minus infinity is equal to itself. */
+/**
+ * Compare so that the largest comes first; minus infinity is equal to itself.
+ * @param {number} a @param {number} b
+ */
 const descending = (a, b) => (a === b ? 0 : b - a);
 
-/** Tokens that would repeat an n-gram. */
+/**
+ * Tokens that would repeat an n-gram.
+ * @param {number[]} ids @param {number} n @returns {Set<number>}
+ */
 export function repeating(ids, n) {
   const last = ids.slice(ids.length - n + 1).join(" ");
   const found = new Set();
@@ -17,26 +24,31 @@ export function repeating(ids, n) {
 
 /**
  * The best translations of a source, best first: their ids, logProbs and score.
- * @param model `start` encodes a source; `step` has the most probable next tokens of hypotheses
- * @param source token ids with the end-of-sentence token
- * @param prefix tokens that every translation begins with
- * @param report called with the extensions of each step
- * @param noRepeat size of the n-grams that occur once only; 0: any
+ * @param {Model} model `start` encodes a source; `step` has the most probable next tokens of hypotheses
+ * @param {number[]} source token ids with the end-of-sentence token
+ * @param {SearchOptions} options `prefix`: tokens that every translation begins with; `report`: called with the
+ *   extensions of each step; `noRepeat`: size of the n-grams that occur once only; 0: any
+ * @returns {Hypothesis[]}
  */
 export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noRepeat = 0, maxTokens, report }) {
   const { eos } = model;
   const limit = Math.min(model.maxLength, (maxTokens ?? source.length + model.moreTokens) + prefix.length);
   const considered = 2 * beam;
   const filler = eos === 0 ? 1 : 0; // a token that does not end
+  /** @type {Hypothesis[]} */
   let finished = [];
+  /** @type {OpenHypothesis[]} */
   let hypotheses = [{ ids: [], logProbs: [], slots: [], sum: 0 }];
   model.start(source, (limit + 1) * beam);
   for (let length = 1; ; length += 1) {
+    /** @type {Set<number>[]} */
     const excluded = hypotheses.map(({ ids }) => (noRepeat ? repeating(ids, noRepeat) : new Set()));
     const k = Math.min(considered + Math.max(...excluded.map((tokens) => tokens.size)), model.vocabSize);
     const found = model.step(hypotheses, k);
+    /** @type {Extension[]} */
     let extensions = [];
     hypotheses.forEach((parent, i) => {
+      /** @type {[token: number, logProb: number][]} */
       let own = [];
       for (let j = i * k; j < (i + 1) * k; j += 1) own.push([found.ids[j], excluded[i].has(found.ids[j]) ? -Infinity : found.logProbs[j]]);
       if (excluded[i].size || excluded.some((tokens) => tokens.size)) own.sort(([, a], [, b]) => descending(a, b));

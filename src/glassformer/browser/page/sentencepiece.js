@@ -7,17 +7,24 @@ const MAX_KEPT = 50000; // words
 const UNKNOWN_PENALTY = 10; // of the log-probability
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-/** A text as characters, each with the begin and the end of what it was made of. */
+/**
+ * A text as characters, each with the begin and the end of what it was made of.
+ * @param {string} text @param {number} start @returns {Character[]}
+ */
 function charactersOf(text, start) {
   let at = start;
   return Array.from(text, (character) => [character, at, (at += character.length)]);
 }
 
-/** The text of such characters. */
+/**
+ * The text of such characters.
+ * @param {Character[]} characters
+ */
 const joined = (characters) => characters.map(([character]) => character).join("");
 
 /** SentencePiece's map of characters: a double-array trie (Darts-clone) from texts to others. */
 class CharacterMap {
+  /** @param {string} encoded */
   constructor(encoded) {
     const bytes = Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0));
     const size = new DataView(bytes.buffer).getUint32(0, true);
@@ -25,7 +32,10 @@ class CharacterMap {
     this.texts = bytes.subarray(4 + size);
   }
 
-  /** What a text becomes by its shortest begin in the map; undefined: there is none. */
+  /**
+   * What a text becomes by its shortest begin in the map; undefined: there is none.
+   * @param {string} text
+   */
   get(text) {
     const offset = (unit) => (unit >>> 10) << ((unit & 512) >>> 6);
     let at = offset(this.units[0]);
@@ -42,7 +52,9 @@ class CharacterMap {
     return undefined;
   }
 
+  /** @param {Character[]} characters */
   normalize(characters) {
+    /** @type {Character[]} */
     const found = [];
     let at = 0;
     for (const { segment } of graphemes.segment(joined(characters))) {
@@ -59,11 +71,15 @@ class CharacterMap {
 
 /** Replaces what a pattern matches by a text. */
 class Replacement {
+  /** @param {string} pattern @param {string} content */
   constructor(pattern, content) {
-    Object.assign(this, { pattern: new RegExp(pattern, "gu"), content });
+    this.pattern = new RegExp(pattern, "gu");
+    this.content = content;
   }
 
+  /** @param {Character[]} characters */
   normalize(characters) {
+    /** @type {Character[]} */
     const found = [];
     let [at, position] = [0, 0]; // number of the next character, and its position in the text
     const move = (end) => {
@@ -74,6 +90,7 @@ class Replacement {
     for (const match of joined(characters).matchAll(this.pattern)) {
       found.push(...move(match.index));
       const part = move(match.index + match[0].length);
+      /** @type {Span} */
       const span = part.length ? [part[0][1], part.at(-1)[2]] : [characters[at]?.[1] ?? 0, characters[at]?.[1] ?? 0];
       for (const character of this.content) found.push([character, ...span]);
     }
@@ -81,19 +98,28 @@ class Replacement {
   }
 }
 
+/** @type {Record<string, (step: TokenizerStep) => { normalize(characters: Character[]): Character[] }>} */
 const NORMALIZERS = {
   charsmap: ({ map }) => new CharacterMap(map),
   replace: ({ pattern, content }) => new Replacement(pattern, content),
   prepend: ({ content }) => ({
     normalize: (characters) => {
-      const [, ...span] = characters[0] ?? [];
-      return characters.length ? [...Array.from(content, (character) => [character, ...span]), ...characters] : [];
+      if (!characters.length) return [];
+      const [, start, end] = characters[0];
+      const added = Array.from(content, /** @returns {Character} */ (character) => [character, start, end]);
+      return [...added, ...characters];
     },
   }),
 };
 
-/** Divides characters before each for which a function of it and its number says so; what `drop` names is left out. */
+/**
+ * Divides characters before each for which a function of it and its number says so; what `drop` names is left out.
+ * @param {Character[]} characters @param {(character: Character, index: number) => boolean} isStart
+ * @param {(character: Character) => boolean} drop
+ * @returns {Character[][]}
+ */
 function divided(characters, isStart, drop = () => false) {
+  /** @type {Character[][]} */
   const parts = [[]];
   characters.forEach((character, i) => {
     if (isStart(character, i)) parts.push([]);
@@ -102,11 +128,14 @@ function divided(characters, isStart, drop = () => false) {
   return parts.filter((part) => part.length);
 }
 
+/** @param {Character} character */
 const isSpace = ([character]) => /^\p{White_Space}$/u.test(character);
 
+/** @type {Record<string, (step?: TokenizerStep) => (part: Character[]) => Character[][]>} */
 const SPLITTERS = {
   whitespace: () => (part) => divided(part, isSpace, isSpace),
   metaspace: ({ prepend, split }) => (part) => {
+    /** @type {Character[]} */
     const spaced = part.map(([character, ...span]) => [character === " " ? SPACE : character, ...span]);
     const [first, ...span] = spaced[0];
     if (first !== SPACE && (prepend === "always" || (prepend === "first" && span[0] === 0))) spaced.unshift([SPACE, ...span]);
@@ -123,6 +152,7 @@ const SPLITTERS = {
   },
 };
 
+/** @type {Record<string, (step: TokenizerStep) => (tokens: string[]) => string[]>} */
 const DECODERS = {
   replace: ({ pattern, content }) => (tokens) => tokens.map((token) => token.replace(new RegExp(pattern, "gu"), () => content)),
   bytes: () => withoutBytes,
@@ -136,8 +166,10 @@ const DECODERS = {
 };
 
 export class SentencePiece extends Tokenizer {
+  /** @type {Map<string, Token[]>} */
   known = new Map();
 
+  /** @param {TokenizerRecord} record */
   constructor(record) {
     super(record);
     const made = (makers, steps) => steps.map(({ type, ...options }) => makers[type](options));
@@ -154,7 +186,9 @@ export class SentencePiece extends Tokenizer {
     } else this.ranks = new Map(record.merges.map((pair, rank) => [pair, rank]));
   }
 
+  /** @param {string} text @returns {Token[]} */
   tokens(text) {
+    /** @type {Token[]} */
     const found = [];
     for (const [part, start, id] of this.withAdded(text)) {
       if (id !== undefined) found.push([id, start, start + part.length]);
@@ -163,7 +197,10 @@ export class SentencePiece extends Tokenizer {
     return found;
   }
 
-  /** The parts of a text between added tokens, and these with their id. */
+  /**
+   * The parts of a text between added tokens, and these with their id.
+   * @param {string} text @returns {Generator<[text: string, start: number, id?: number]>}
+   */
   *withAdded(text) {
     let start = 0;
     for (let at = 0; at < text.length && this.added.length;) {
@@ -177,14 +214,20 @@ export class SentencePiece extends Tokenizer {
     if (start < text.length) yield [text.slice(start), start];
   }
 
+  /** @param {Character[]} characters @returns {Token[]} */
   ordinary(characters) {
     const normalized = this.normalizers.reduce((current, step) => step.normalize(current), characters);
     let words = normalized.length ? [normalized] : [];
     for (const split of this.splitters) words = words.flatMap(split);
-    return words.flatMap((word) => this.wordTokens(joined(word)).map(([id, start, end]) => [id, word[start][1], word[end - 1][2]]));
+    return words.flatMap((word) => this.wordTokens(joined(word))
+      .map(/** @returns {Token} */ ([id, start, end]) => [id, word[start][1], word[end - 1][2]]));
   }
 
-  /** Ids of a word, and the numbers of the characters where each begins and ends. Tokens of bytes have those of the text. */
+  /**
+   * Ids of a word, and the numbers of the characters where each begins and ends. Tokens of bytes have those of the
+   * text.
+   * @param {string} word
+   */
   wordTokens(word) {
     let tokens = this.known.get(word);
     if (!tokens) {
@@ -195,16 +238,23 @@ export class SentencePiece extends Tokenizer {
     return tokens;
   }
 
-  /** Tokens for characters that are in none: for their bytes, if there are such, or the unknown one. */
+  /**
+   * Tokens for characters that are in none: for their bytes, if there are such, or the unknown one.
+   * @param {string[]} characters @param {number} start @param {number} end @returns {Token[]}
+   */
   unknownTokens(characters, start, end) {
     const text = characters.slice(start, end).join("");
     const bytes = this.byteFallback ? byteTokens(text).map((token) => this.idOf.get(token)) : [undefined];
     const ids = bytes.includes(undefined) ? [this.unknown] : bytes;
-    return (this.idOf.has(text) ? [this.idOf.get(text)] : ids).map((id) => [id, start, end]);
+    return (this.idOf.has(text) ? [this.idOf.get(text)] : ids).map(/** @returns {Token} */ (id) => [id, start, end]);
   }
 
-  /** The most probable tokens (Viterbi 1967). Characters that are in none are one unknown token together. */
+  /**
+   * The most probable tokens (Viterbi 1967). Characters that are in none are one unknown token together.
+   * @param {string[]} characters @returns {Token[]}
+   */
   mostProbable(characters) {
+    /** @type {{ score: number, start: number, isUnknown?: boolean }[]} */
     const best = [{ score: 0, start: -1 }];
     const reach = (end, score, start, isUnknown) => {
       if (score > (best[end]?.score ?? -Infinity)) best[end] = { score, start, isUnknown };
@@ -218,11 +268,13 @@ export class SentencePiece extends Tokenizer {
         else if (end === start + 1) reach(end, best[start].score + this.unknownScore, start, true);
       }
     }
+    /** @type {Token[]} */
     const tokens = [];
     let end = characters.length;
     while (end > 0) {
       let { start, isUnknown } = best[end];
       while (isUnknown && start > 0 && best[start].isUnknown) start = best[start].start;
+      /** @returns {Token[]} */
       const known = () => [[this.idOf.get(characters.slice(start, end).join("")), start, end]];
       tokens.unshift(...(isUnknown ? this.unknownTokens(characters, start, end) : known()));
       end = start;
@@ -230,8 +282,12 @@ export class SentencePiece extends Tokenizer {
     return tokens;
   }
 
-  /** Merges in their order, until there is none. */
+  /**
+   * Merges in their order, until there is none.
+   * @param {string[]} characters @returns {Token[]}
+   */
   merged(characters) {
+    /** @type {[text: string, start: number, end: number, unknown?: Token[]][]} */
     const parts = []; // text, begin, end, and the tokens of unknown ones
     characters.forEach((character, i) => {
       const last = parts.at(-1);
@@ -250,9 +306,10 @@ export class SentencePiece extends Tokenizer {
       if (at < 0) break;
       parts.splice(at, 2, [parts[at][0] + parts[at + 1][0], parts[at][1], parts[at + 1][2]]);
     }
-    return parts.flatMap(([text, start, end, unknown]) => unknown ?? [[this.idOf.get(text), start, end]]);
+    return parts.flatMap(/** @returns {Token[]} */ ([text, start, end, unknown]) => unknown ?? [[this.idOf.get(text), start, end]]);
   }
 
+  /** @param {string[]} tokens */
   join(tokens) {
     return this.decoders.reduce((texts, decode) => decode(texts), tokens).join("");
   }

@@ -7,9 +7,13 @@ import { codePoints, wordsIn } from "./text.js";
 const TYPE = /^(?:[BI]-)?(.*)$/su; // of a tag
 
 export class Tagger extends EncoderTask {
-  /** Windows [start, end) of words, which overlap if there are several. */
+  /**
+   * Windows [start, end) of words, which overlap if there are several.
+   * @param {unknown[][]} subwords @returns {[start: number, end: number][]}
+   */
   windows(subwords) {
     const limit = this.header.max_len - 2;
+    /** @type {[start: number, end: number][]} */
     const found = [];
     for (let start = 0; ;) {
       let [n, end] = [0, start];
@@ -23,25 +27,35 @@ export class Tagger extends EncoderTask {
     }
   }
 
-  /** Token ids of a word, of which there is at least one. */
+  /**
+   * Token ids of a word, of which there is at least one.
+   * @param {string} word
+   */
   subwords(word) {
     const own = (text) => this.tokenizer.encode(text).slice(this.tokenizer.first.length);
     return [own(word), own(" "), [this.header.eos]].find((ids) => ids.length).slice(0, this.header.max_len - 2);
   }
 
+  /** @param {string} text @returns {{ lists: SpanToken[][], limit: number | null }} */
   tokens(text) {
     const words = wordsIn(text).map(({ 0: word, index }) => {
       const ids = this.subwords(word);
       const { spans } = this.tokenizer.offsets(word);
       const own = spans.slice(this.tokenizer.first.length);
       const isWhole = own.length !== ids.length; // else each token is a part of the word
-      return ids.map((id, i) => [id, (isWhole ? [0, word.length] : own[i]).map((at) => at + index)]);
+      return ids.map(/** @returns {SpanToken} */ (id, i) => {
+        const [start, end] = isWhole ? [0, word.length] : own[i];
+        return [id, [index + start, index + end]];
+      });
     });
     const [[start, end] = [0, 0], ...others] = words.length ? this.windows(words) : [];
     return { lists: [words.slice(start, end).flat(), []], limit: others.length ? words.slice(start, end).flat().length : null };
   }
 
-  /** The tags of the words that begin among the tokens. */
+  /**
+   * The tags of the words that begin among the tokens.
+   * @type {EncoderTask["predictions"]}
+   */
   predictions(rows, { text, offsets }) {
     const starts = new Set(wordsIn(text).map(({ index }) => index));
     const firsts = [...offsets.keys()].filter((i) => offsets[i] && starts.has(offsets[i][0]));
@@ -50,7 +64,10 @@ export class Tagger extends EncoderTask {
     return ["tags", outputs.map((row, i) => [firsts[i], null, null, null, likely(softmax(row.subarray(0, labels.length)), (j) => labels[j])])];
   }
 
-  /** The probabilities of the tags of each word. The first half of an overlap is taken from the earlier window. */
+  /**
+   * The probabilities of the tags of each word. The first half of an overlap is taken from the earlier window.
+   * @param {string[]} words
+   */
   probabilities(words) {
     const { labels } = this.header;
     const subwords = words.map((word) => this.subwords(word));
@@ -65,7 +82,10 @@ export class Tagger extends EncoderTask {
     });
   }
 
-  /** The most probable tag of each word of a text, with its probability and its position in UTF-16. */
+  /**
+   * The most probable tag of each word of a text, with its probability and its position in UTF-16.
+   * @param {string} text
+   */
   tags(text) {
     const words = wordsIn(text);
     const rows = this.probabilities(words.map(([word]) => word));
@@ -75,7 +95,10 @@ export class Tagger extends EncoderTask {
     });
   }
 
-  /** Groups of words, without those of the tag O. Positions are in characters. */
+  /**
+   * Groups of words, without those of the tag O. Positions are in characters.
+   * @param {{ text: string }} values
+   */
   tag({ text }) {
     const groups = [];
     for (const { word, tag, score, start, end } of this.tags(text)) {

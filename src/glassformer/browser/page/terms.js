@@ -11,16 +11,25 @@ const MIN_WEIGHT = 0.85; // part of its weights on a term with which a word is a
 const OPENING = "([{¿¡«“„‘\"'";
 const CLOSING = ".,;:!?…)]}»”’\"'";
 
+/** @param {string} character */
 const isWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+/** @param {string} text */
 const capitalized = (text) => [...text].map((character, i) => (i ? character : character.toUpperCase())).join("");
+/** @template T @param {T[]} items */
 const unique = (items) => [...new Set(items)];
 
-/** Whether the characters before and after a position belong to one word. */
+/**
+ * Whether the characters before and after a position belong to one word.
+ * @param {string} text @param {number} position
+ */
 function continuesWord(text, position) {
   return position > 0 && position < text.length && isWord([...text.slice(0, position)].at(-1)) && isWord([...text.slice(position, position + 2)][0]);
 }
 
-/** Positions of a form as whole words. */
+/**
+ * Positions of a form as whole words.
+ * @param {string} form @param {string} text @returns {number[]}
+ */
 export function positionsOf(form, text) {
   const positions = [];
   for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + 1)) {
@@ -29,7 +38,10 @@ export function positionsOf(form, text) {
   return positions;
 }
 
-/** The required terms that an output does not contain, as often as the source requires. */
+/**
+ * The required terms that an output does not contain, as often as the source requires.
+ * @param {Term[]} required @param {string} output @returns {Term[]}
+ */
 export function unmet(required, output) {
   return unique(required.map(({ targets }) => targets.join("\n"))).flatMap((key) => {
     const equal = required.filter(({ targets }) => targets.join("\n") === key);
@@ -38,7 +50,7 @@ export function unmet(required, output) {
 }
 
 export class Glossary {
-  /** @param rows pairs of a term and its translation, forms separated by | */
+  /** @param {string[][]} rows pairs of a term and its translation, forms separated by | */
   constructor(rows) {
     const targets = new Map();
     for (const row of rows) {
@@ -56,11 +68,15 @@ export class Glossary {
     }
   }
 
+  /** @param {string} text */
   static words(text) {
     return [...text.matchAll(WORD)];
   }
 
-  /** Terms in a text, from left to right, of overlapping ones the first and longest. */
+  /**
+   * Terms in a text, from left to right, of overlapping ones the first and longest.
+   * @param {string} text @returns {Term[]}
+   */
   find(text) {
     const found = [];
     let end = 0;
@@ -79,7 +95,11 @@ export class Glossary {
   }
 }
 
-/** The text with a form that meets the requirement in place of no, one or two words. */
+/**
+ * The text with a form that meets the requirement in place of no, one or two words.
+ * @param {string} text @param {Term} required @param {number} word @param {boolean} isTranslation
+ * @param {boolean} beginsText @returns {string[]}
+ */
 function edits(text, required, word, isTranslation, beginsText) {
   const words = split(text);
   const replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
@@ -97,7 +117,11 @@ function edits(text, required, word, isTranslation, beginsText) {
   return results;
 }
 
-/** The texts of an output with an edit that meets the first requirement which it lacks, and their token ids. */
+/**
+ * The texts of an output with an edit that meets the first requirement which it lacks, and their token ids.
+ * @param {Translator} translator @param {Part} part @param {PartOutput} output @param {Term[]} missing
+ * @param {string} prefix @returns {{ text: string, ids: number[] }[]}
+ */
 function editedTexts(translator, part, output, missing, prefix) {
   const { model, tokenizer } = translator;
   const limit = model.maxLength - 1;
@@ -135,7 +159,12 @@ function editedTexts(translator, part, output, missing, prefix) {
   return fitting(Array.from({ length: last - first }, (_, i) => first + i), false);
 }
 
-/** The output of a part with what is required, as far as edits put it in. `prefix`: text that it begins with, which stays. */
+/**
+ * The output of a part with what is required, as far as edits put it in. `prefix`: text that it begins with, which
+ * stays.
+ * @param {Translator} translator @param {Part} part @param {PartOutput} output @param {number} alpha
+ * @returns {PartOutput}
+ */
 export function withTerms(translator, part, output, alpha, prefix = "") {
   let best = output;
   const { model } = translator;

@@ -4,20 +4,28 @@ export const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\
 const AROUND = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "gu");
 const WORDS = new RegExp(`[^${SPACE}]+`, "gu");
 
+/** @param {string} text */
 export function strip(text) {
   return text.replace(AROUND, "");
 }
 
-/** The words of a text: the parts between white space, with their positions. */
+/**
+ * The words of a text: the parts between white space, with their positions.
+ * @param {string} text
+ */
 export function wordsIn(text) {
   return [...text.matchAll(WORDS)];
 }
 
+/** @param {string} text @returns {string[]} */
 export function split(text) {
   return wordsIn(text).map(([word]) => word);
 }
 
-/** Number of characters before a position in UTF-16, as Python counts them. */
+/**
+ * Number of characters before a position in UTF-16, as Python counts them.
+ * @param {string} text @param {number} position
+ */
 export function codePoints(text, position) {
   return Array.from(text.slice(0, position)).length;
 }

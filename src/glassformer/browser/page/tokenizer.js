@@ -25,8 +25,18 @@ const BYTE = new Map(CHARACTERS.map((character, byte) => [character, byte]));
 
 /** Words in bytes, each a character: `split` divides such a word into tokens. */
 class ByteLevel extends Tokenizer {
+  /** @type {Map<string, string[]>} */
   known = new Map();
 
+  /**
+   * The tokens of a word: here each of its characters.
+   * @param {string[]} characters @returns {string[]}
+   */
+  split(characters) {
+    return characters;
+  }
+
+  /** @param {string} word */
   wordTokens(word) {
     let tokens = this.known.get(word);
     if (!tokens) {
@@ -45,12 +55,16 @@ class ByteLevel extends Tokenizer {
     return ids;
   }
 
+  /** @param {string} text @returns {Token[]} */
   tokens(text) {
+    /** @type {Token[]} */
     const found = [];
     for (const { 0: word, index } of text.matchAll(BYTE_LEVEL_WORDS)) {
-      const spans = []; // of the character of each byte
+      /** @type {Span[]} */
+    const spans = []; // of the character of each byte
       let at = index;
       for (const character of word) {
+        /** @type {Span} */
         const span = [at, at + character.length];
         at = span[1];
         for (let n = encoder.encode(character).length; n > 0; n -= 1) spans.push(span);
@@ -63,18 +77,23 @@ class ByteLevel extends Tokenizer {
     return found;
   }
 
+  /** @param {string[]} tokens */
   join(tokens) {
     return textOf(Array.from(tokens.join(""), (character) => BYTE.get(character)));
   }
 }
 
 class Bpe extends ByteLevel {
+  /** @param {TokenizerRecord} record */
   constructor(record) {
     super(record);
     this.ranks = new Map(record.merges.map((pair, rank) => [pair, rank]));
   }
 
-  /** Merges in their order, until there is none. */
+  /**
+   * Merges in their order, until there is none.
+   * @param {string[]} parts
+   */
   split(parts) {
     for (;;) {
       let best = Infinity;
@@ -90,13 +109,17 @@ class Bpe extends ByteLevel {
 }
 
 class Unigram extends ByteLevel {
+  /** @param {TokenizerRecord} record */
   constructor(record) {
     super(record);
     this.scores = new Map(record.vocab.map((token, id) => [token, record.scores[id]]));
     this.longest = record.vocab.reduce((longest, token) => Math.max(longest, token.length), 0);
   }
 
-  /** The most probable tokens (Viterbi 1967). */
+  /**
+   * The most probable tokens (Viterbi 1967).
+   * @param {string[]} characters @returns {string[]}
+   */
   split(characters) {
     const word = characters.join("");
     const best = [{ score: 0, start: -1 }];
@@ -114,7 +137,9 @@ class Unigram extends ByteLevel {
 
 /** Characters, and bytes for those that are not in the vocabulary. */
 class Characters extends Tokenizer {
+  /** @param {string} text @returns {Token[]} */
   tokens(text) {
+    /** @type {Token[]} */
     const found = [];
     let at = 0;
     for (const character of text) {
@@ -125,6 +150,7 @@ class Characters extends Tokenizer {
     return found;
   }
 
+  /** @param {string[]} tokens */
   join(tokens) {
     return withoutBytes(tokens).join("");
   }
@@ -132,11 +158,13 @@ class Characters extends Tokenizer {
 
 /** Frequent words, and a token for all others. */
 class Words extends Tokenizer {
+  /** @param {TokenizerRecord} record */
   constructor(record) {
     super(record);
     this.lowercase = record.lowercase;
   }
 
+  /** @param {string} text @returns {Token[]} */
   tokens(text) {
     return Array.from(text.matchAll(WORDS), ({ 0: word, index }) => {
       const form = this.lowercase ? Array.from(word, (character) => character.toLowerCase()).join("") : word;
@@ -144,6 +172,7 @@ class Words extends Tokenizer {
     });
   }
 
+  /** @param {string[]} tokens */
   join(tokens) {
     return tokens.join(" ");
   }
@@ -151,12 +180,18 @@ class Words extends Tokenizer {
 
 /** WordPiece with BERT's normalization. */
 class WordPiece extends Tokenizer {
+  /** @param {TokenizerRecord} record */
   constructor(record) {
     super(record);
-    Object.assign(this, { lowercase: record.lowercase, stripAccents: record.strip_accents, limit: record.max_word });
+    this.lowercase = record.lowercase;
+    this.stripAccents = record.strip_accents;
+    this.limit = record.max_word;
   }
 
-  /** A character as BERT writes it: without control characters and accents, Chinese ones between spaces. */
+  /**
+   * A character as BERT writes it: without control characters and accents, Chinese ones between spaces.
+   * @param {string} character
+   */
   normalized(character) {
     if (character === "\ufffd" || /(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}]/u.test(character)) return "";
     if (/\p{White_Space}/u.test(character)) return " ";
@@ -165,8 +200,11 @@ class WordPiece extends Tokenizer {
     return this.lowercase ? Array.from(text, (x) => x.toLowerCase()).join("") : text;
   }
 
+  /** @param {string} text @returns {Token[]} */
   tokens(text) {
+    /** @type {Token[]} */
     const found = [];
+    /** @type {Character[]} */
     let word = []; // characters with their positions
     const flush = () => {
       if (word.length) found.push(...this.pieces(word));
@@ -174,6 +212,7 @@ class WordPiece extends Tokenizer {
     };
     let at = 0;
     for (const character of text) {
+      /** @type {Span} */
       const span = [at, (at += character.length)];
       for (const x of this.normalized(character)) {
         if (/\p{White_Space}/u.test(x)) flush();
@@ -188,10 +227,15 @@ class WordPiece extends Tokenizer {
     return found;
   }
 
-  /** The longest token from the left, again and again. */
+  /**
+   * The longest token from the left, again and again.
+   * @param {Character[]} word @returns {Token[]}
+   */
   pieces(word) {
+    /** @type {Token} */
     const whole = [this.unknown, word[0][1], word.at(-1)[2]];
     if (word.length > this.limit) return [whole];
+    /** @type {Token[]} */
     const found = [];
     for (let start = 0; start < word.length;) {
       let end = word.length;
@@ -207,6 +251,7 @@ class WordPiece extends Tokenizer {
     return found;
   }
 
+  /** @param {string[]} tokens */
   join(tokens) {
     return tokens.map((token, i) => {
       const text = !i ? token : token.startsWith("##") ? token.slice(2) : ` ${token}`;
@@ -215,9 +260,13 @@ class WordPiece extends Tokenizer {
   }
 }
 
+/** @type {Record<string, new (record: TokenizerRecord) => Tokenizer>} */
 const KINDS = { bpe: Bpe, unigram: Unigram, char: Characters, word: Words, wordpiece: WordPiece, sentencepiece: SentencePiece };
 
-/** The tokenizer of a model file. */
+/**
+ * The tokenizer of a model file.
+ * @param {TokenizerRecord} record @returns {Tokenizer}
+ */
 export function tokenizerOf(record) {
   return new KINDS[record.kind](record);
 }

@@ -15,19 +15,31 @@ const REPEATED_NGRAMS = [3, 2];
 const MAX_BEAM = 64;
 
 export class Translator {
+  /** @param {Model} model @param {Tokenizer} tokenizer */
   constructor(model, tokenizer) {
     const { header } = model;
-    Object.assign(this, { model, tokenizer, header, inline: new Inline(header.patterns) });
+    this.model = model;
+    this.tokenizer = tokenizer;
+    this.header = header;
+    this.inline = new Inline(header.patterns);
+    /** @param {string} name */
     const pattern = (name, flags = "u") => new RegExp(header.patterns[name], flags);
     this.listMark = new RegExp(`^(?:${header.patterns.list_mark})`, "u");
-    [this.address, this.sentenceEnd, this.casedWord] = ["address", "sentence_end", "cased_word"].map((name) => pattern(name, "gu"));
+    this.address = pattern("address", "gu");
+    this.sentenceEnd = pattern("sentence_end", "gu");
+    this.casedWord = pattern("cased_word", "gu");
     this.repetitions = ["repeated_words", "repeated_syllables", "repeated_compounds", "repeated_characters"].map((name) => pattern(name));
+    /** @type {Record<string, RegExp>} */
     this.protect = { markers: pattern("markers", "gu"), all: pattern("all", "gu") };
     this.letter = header.letters === null ? /\p{L}/u : new RegExp(`[${header.letters}]`, "u");
+    /** @type {Map<string, Glossary>} */
     this.glossaries = new Map();
   }
 
-  /** A glossary of pairs of terms; none if there are no pairs. */
+  /**
+   * A glossary of pairs of terms; none if there are no pairs.
+   * @param {string[][]} pairs @returns {Glossary | undefined}
+   */
   glossaryOf(pairs = []) {
     const key = JSON.stringify(pairs);
     if (!pairs.length) return undefined;
@@ -35,27 +47,38 @@ export class Translator {
     return this.glossaries.get(key);
   }
 
-  /** Whether a text has words in a script of the training. */
+  /**
+   * Whether a text has words in a script of the training.
+   * @param {string} text
+   */
   hasWords(text) {
     const bare = text.replace(this.address, " ");
     return /\p{L}/u.test(bare) ? this.header.letters !== "" && this.letter.test(bare) : this.header.translates_letterless;
   }
 
+  /** @param {string} text @param {Glossary} [glossary] */
   isTranslated(text, glossary) {
     return this.hasWords(text) || Boolean(glossary?.find(text).length);
   }
 
+  /** @param {string} text */
   recased(text) {
     return recased(text, this.tokenizer, this.casedWord);
   }
 
-  /** Word alignment; of texts in capitals in the case that the model knows. */
+  /**
+   * Word alignment; of texts in capitals in the case that the model knows.
+   * @param {string} source @param {string} target @param {boolean} isRecased
+   */
   align(source, target, isRecased) {
     const [src, tgt] = isRecased ? [this.recased(source), this.recased(target)] : [source, target];
     return align(this.model, this.tokenizer, src, tgt);
   }
 
-  /** A text in the case that the model knows, in which the terms of the text are found as well. */
+  /**
+   * A text in the case that the model knows, in which the terms of the text are found as well.
+   * @param {string} text @param {Glossary} [glossary]
+   */
   caseOf(text, glossary) {
     let recasedText = this.recased(text);
     if (!glossary || recasedText === text) return recasedText;
@@ -66,25 +89,35 @@ export class Translator {
     return recasedText;
   }
 
+  /** @param {string} text */
   repeats(text) {
     const end = [...text].slice(-MAX_EXAMINED).join("").toLowerCase();
     return this.repetitions.some((repetition) => repetition.test(end));
   }
 
+  /** @param {TranslationOptions & { prefix?: number[], noRepeat?: number }} options @returns {SearchOptions} */
   options({ beam, nbest = 1, prefix = [], noRepeat = 0 }) {
     return { beam: Math.max(beam ?? this.header.beam, nbest), nbest, alpha: this.header.length_penalty, noRepeat, prefix };
   }
 
+  /** @param {{ ids: number[] }} output */
   textOf({ ids }) {
     return this.tokenizer.decode(ids).replaceAll("\n", " ");
   }
 
-  /** The tokens before each text of a domain. */
+  /**
+   * The tokens before each text of a domain.
+   * @param {string} [tag]
+   */
   tagOf(tag) {
     return tag ? [this.header.tags[tag]] : [];
   }
 
-  /** Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires. `tag`: name of its domain. */
+  /**
+   * Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires.
+   * `tag`: name of its domain.
+   * @param {string} text @param {Glossary} [glossary] @param {string} [tag] @returns {Part[]}
+   */
   partsOf(text, glossary, tag) {
     if (!strip(text)) return [];
     const begin = this.tagOf(tag);
@@ -95,9 +128,11 @@ export class Translator {
     });
   }
 
+  /** @param {string} text @param {number} limit @returns {[space: string, ids: number[]][]} */
   split(text, limit) {
     const ids = this.tokenizer.encode(text);
     if (ids.length <= limit) return [["", ids]];
+    /** @type {[space: string, ids: number[]][]} */
     const parts = [];
     let end = 0;
     for (const stop of [...Array.from(text.matchAll(this.sentenceEnd), (match) => match.index + match[0].length), text.length]) {
@@ -107,12 +142,13 @@ export class Translator {
       const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence), limit);
       if (parts.length && parts.at(-1)[1].length + first.length <= limit) parts.at(-1)[1].push(...first);
       else parts.push([parts.length ? text.slice(end, begin) : "", first]);
-      parts.push(...rest.map((more) => [" ", more]));
+      for (const more of rest) parts.push([" ", more]);
       end = begin + sentence.length;
     }
     return parts;
   }
 
+  /** @param {number[]} all @param {number} limit @returns {number[][]} */
   splitIds(all, limit) {
     const parts = [];
     let ids = all;
@@ -126,7 +162,11 @@ export class Translator {
     return [...parts, ids];
   }
 
-  /** The outputs of a part, best first; decoded again without repeated n-grams if one repeats itself, and with its terms. */
+  /**
+   * The outputs of a part, best first; decoded again without repeated n-grams if one repeats itself, and with its
+   * terms.
+   * @param {Part} part @param {TranslationOptions} options
+   */
   decode(part, options) {
     let found = search(this.model, part.ids, this.options(options));
     let repeated = false;
@@ -139,16 +179,22 @@ export class Translator {
     return { outputs, repeated };
   }
 
+  /** @param {Part} part @param {Hypothesis} hypothesis */
   withTerms(part, hypothesis, prefix = "") {
     const isTruncated = hypothesis.ids.at(-1) !== this.header.eos;
     return withTerms(this, part, { ...hypothesis, text: this.textOf(hypothesis), isTruncated }, this.header.length_penalty, prefix);
   }
 
+  /** @param {TranslationOutput} result @param {TranslationOptions} options */
   withConfidence(result, { confidence }) {
     if (confidence && this.header.confidence) result.words = wordsWithConfidence(this.header.confidence, result, this.tokenizer);
   }
 
-  /** What happens inside of the model for the first part of a line, and a translation of it; nothing if it is not translated. */
+  /**
+   * What happens inside of the model for the first part of a line, and a translation of it; nothing if it is not
+   * translated.
+   * @param {string} original @param {TranslationOptions} options @param {string} [target]
+   */
   record(original, options = {}, target = undefined) {
     const { mark, detached, core, modelText, isKept } = this.line(strip(original), options);
     const parts = isKept ? [] : this.partsOf(modelText, undefined, options.tag);
@@ -163,17 +209,26 @@ export class Translator {
     return { ...found, notes: [...notes.filter(Boolean), ...found.notes] };
   }
 
-  /** What the model predicts at a position of the target of the last record. */
+  /**
+   * What the model predicts at a position of the target of the last record.
+   * @param {{ position: number }} values
+   */
   distribution({ position }) {
     return distribution(this.model, this.tokenizer, this.recorded, position);
   }
 
-  /** The matrices of a head for the last record. */
+  /**
+   * The matrices of a head for the last record.
+   * @param {HeadName} values
+   */
   head(values) {
     return headOf(this.model, this.recorded, values);
   }
 
-  /** What a text is translated as: list mark, protected spans, the sentence without them, and what the model is given. */
+  /**
+   * What a text is translated as: list mark, protected spans, the sentence without them, and what the model is given.
+   * @param {string} text @param {TranslationOptions & { glossary?: Glossary }} options
+   */
   line(text, { protect, glossary }) {
     const mark = this.listMark.exec(text)?.[0] ?? "";
     const rest = text.slice(mark.length);
@@ -184,7 +239,11 @@ export class Translator {
     return { mark, rest, detached, core, isKept, modelText: isKept ? core : this.caseOf(core, glossary) };
   }
 
-  /** The translations of a line, best first: text, score, ids, log-probabilities; words and alignment if they are wanted. */
+  /**
+   * The translations of a line, best first: text, score, ids, log-probabilities; words and alignment if they are
+   * wanted.
+   * @param {string} original @param {TranslationOptions} options @returns {TranslationOutput[]}
+   */
   translate(original, options = {}) {
     const stripped = strip(original);
     const glossary = this.glossaryOf(options.terms);
@@ -194,6 +253,7 @@ export class Translator {
     const results = [];
     for (let rank = 0; rank < (options.nbest ?? 1); rank += 1) {
       const chosen = decoded.map(({ outputs }) => outputs[Math.min(rank, outputs.length - 1)]);
+      /** @type {TranslationOutput} */
       const result = {
         ids: chosen.flatMap(({ ids }) => ids), logProbs: chosen.flatMap(({ logProbs }) => logProbs),
         score: chosen.reduce((sum, { score }) => sum + score, 0), forced: chosen.flatMap(({ forced = [] }) => forced),
@@ -219,7 +279,11 @@ export class Translator {
     return results;
   }
 
-  /** Take the protected spans out of a text and of the beginning of its translation. */
+  /**
+   * Take the protected spans out of a text and of the beginning of its translation.
+   * @param {string} text @param {string} prefix @param {string} [protect]
+   * @returns {{ source: string, prefix: string, written: string, detached?: Detached }}
+   */
   begun(text, prefix, protect) {
     const pattern = this.protect[protect];
     if (!pattern || !matches(pattern, text).length) return { source: text, prefix, written: prefix };
@@ -235,7 +299,11 @@ export class Translator {
     return { source: detached?.core ?? left, prefix: split(prefix.replace(pattern, "")).join(" "), written: prefix, detached };
   }
 
-  /** Translations of a line that begin with a prefix and continue with different words, the most probable first. */
+  /**
+   * Translations of a line that begin with a prefix and continue with different words, the most probable first.
+   * @param {string} whole @param {string} given @param {number} n @param {TranslationOptions} options
+   * @returns {TranslationOutput[]}
+   */
   continuations(whole, given, n, options = {}) {
     const glossary = this.glossaryOf(options.terms);
     let mark = this.listMark.exec(whole)?.[0] ?? "";
@@ -255,6 +323,7 @@ export class Translator {
     const before = strip(begun) ? this.tokenizer.encode(begun) : [];
     const nTokens = Math.min(2 * n, MAX_BEAM);
     const next = search(this.model, part.ids, { ...this.options({ beam: nTokens, nbest: nTokens, prefix: before }), maxTokens: 1 });
+    /** @type {Map<string, PartOutput>} */
     const found = new Map();
     for (const { ids } of next) {
       if (found.size === n || ids.length <= before.length) continue;
@@ -268,6 +337,7 @@ export class Translator {
       found.set(word, this.withTerms(part, best, until));
     }
     return Array.from(found.values(), (output) => {
+      /** @type {TranslationOutput} */
       const result = { ...output, missing: unmet(part.required, output.text).map(({ targets }) => targets.join("|")) };
       this.withConfidence(result, options);
       const rest = output.text.slice(begun.length);
@@ -277,7 +347,11 @@ export class Translator {
     });
   }
 
-  /** What follows the beginning of a translation, with the protected spans. */
+  /**
+   * What follows the beginning of a translation, with the protected spans.
+   * @param {string} begun @param {string} rest @param {Detached} detached @param {string} source
+   * @param {boolean} isRecased
+   */
   rest(begun, rest, detached, source, isRecased) {
     if (!detached) return rest;
     const n = split(begun).length;

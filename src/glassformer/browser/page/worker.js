@@ -13,18 +13,26 @@ import { Tagger } from "./tags.js";
 import { tokenizerOf } from "./tokenizer.js";
 import { Translator } from "./translation.js";
 
+/** @type {Record<string, new (encoder: Encoder, tokenizer: Tokenizer) => EncoderTask>} */
 const OF_ENCODERS = {
   classification: Labels, regression: Labels, tagging: Tagger, "question-answering": QuestionAnswerer, "feature-extraction": SentenceEmbedder,
   "masked-lm": MaskedLM, "bert-pretraining": MaskedLM,
 };
+/** @type {Record<string, new (...values: ConstructorParameters<typeof LanguageModel>) => LanguageModel>} */
 const OF_DECODERS = { "causal-lm": LanguageModel, summarization: Summarizer };
 
+/** @type {any} the page calls only the methods that its model has */
 let task;
+/** @type {Set<number>} */
 const cancelled = new Set();
 const receiveMessages = () => new Promise((resolve) => setTimeout(resolve)); // messages that wait are received
 
+/** @type {Record<string, (values: any, id: number) => unknown>} */
 const METHODS = {
-  /** `model`: its bytes, or nothing: they are at `url`. `wanted`: the build to use. Default: the fastest that is exact. */
+  /**
+   * `model`: its bytes, or nothing: they are at `url`. `wanted`: the build to use. Default: the fastest that is exact.
+   * @param {LoadRequest} values @param {number} id @returns {Promise<ModelDescription>}
+   */
   async load({ builds, model, url, size, sum, wanted }, id) {
     const build = wanted ?? exactBuilds()[0];
     const kernels = new Kernels(builds[build]);
@@ -58,7 +66,7 @@ const METHODS = {
 };
 
 let last = Promise.resolve();
-onmessage = ({ data: { id, cancel, method, values } }) => {
+onmessage = (/** @type {MessageEvent<CallMessage>} */ { data: { id, cancel, method, values } }) => {
   if (cancel) {
     cancelled.add(cancel);
     return;

@@ -7,22 +7,34 @@ import { lines } from "./lines.js";
 
 const KINDS = { encoder: "encoder self-attention", decoder: "decoder self-attention", cross: "cross-attention" };
 
+/** @type {HeadChoice} */
 let last; // the choice in a record that was shown before
-let chosen = () => {};
-let select = () => {};
+/** @param {HeadChoice} _ */
+let chosen = (_) => {};
+/** @param {Partial<HeadChoice>} _ */
+let select = (_) => {};
 
-/** Call a function with the kind, the layer and the head that is shown, now and after each choice. */
+/**
+ * Call a function with the kind, the layer and the head that is shown, now and after each choice.
+ * @param {(choice: HeadChoice) => void} act
+ */
 export function whenChosen(act) {
   chosen = act;
   if (last) act(last);
 }
 
-/** Show a head: its kind, layer and number. */
+/**
+ * Show a head: its kind, layer and number.
+ * @param {HeadName} choice
+ */
 export function showHead(choice) {
   select(choice);
 }
 
-/** The attention maps of a record, with their numbers. */
+/**
+ * The attention maps of a record, with their numbers.
+ * @param {InspectionRecord} record @returns {AttentionMap<Matrix>[]}
+ */
 export function mapsOf(record) {
   return record.attention.map((a) => ({
     ...a,
@@ -31,7 +43,12 @@ export function mapsOf(record) {
   }));
 }
 
-/** A small map of a head, which acts on a click. `isPressed`: of one that can be chosen; all others have the attention in their title. */
+/**
+ * A small map of a head, which acts on a click. `isPressed`: of one that can be chosen; all others have the attention
+ * in their title.
+ * @param {InspectionRecord} record @param {AttentionMap<Matrix>} a @param {number} head @param {() => void} act
+ * @param {boolean} [isPressed]
+ */
 export function thumbnail(record, a, head, act, isPressed) {
   const canvas = el("canvas", {});
   redrawOnThemeChange(() => pixels(canvas, part(a.weights, head), table(shade)));
@@ -41,23 +58,30 @@ export function thumbnail(record, a, head, act, isPressed) {
   return el("button", { type: "button", class: off ? "thumbnail off" : "thumbnail", title, "aria-label": title, ...pressed, onclick: act }, canvas);
 }
 
-/** Begin with the head of a link. */
+/**
+ * Begin with the head of a link.
+ * @param {HeadChoice} choice
+ */
 export function beginWith(choice) {
   last = choice;
 }
 
+/** @param {InspectionRecord} record @param {AttentionMap<Matrix>[]} maps */
 export function attention(record, maps) {
   chosen = () => {};
   const kinds = [...new Set(maps.map((a) => a.kind))];
+  /** @type {HeadState} */
   const state = { kind: kinds.includes("cross") ? "cross" : kinds[0], map: null, head: "mean" };
   const controls = el("div", { class: "controls" });
   const overview = el("div", { class: "overview" });
   const view = el("div", { class: "view" });
 
+  /** @param {AttentionKind} kind */
   function ofKind(kind) {
     return maps.filter((a) => a.kind === kind);
   }
 
+  /** @param {Partial<HeadState>} change */
   function choose(change) {
     Object.assign(state, change);
     if (change.kind) {
@@ -74,14 +98,19 @@ export function attention(record, maps) {
     if (restoreFocus) restoreFocus();
   }
 
-  /** A function that moves the focus to the redrawn copy of a control; null if the element is no control. */
+  /**
+   * A function that moves the focus to the redrawn copy of a control; null if the element is no control.
+   * @param {Element} element
+   */
   function focusRestorer(element) {
-    for (const [holder, kind] of [[controls, "input"], [overview, "button"]]) {
-      const n = [...holder.querySelectorAll(kind)].indexOf(element);
-      const key = element.value && `input[value="${element.value}"]`;
+    const places = /** @type {[HTMLElement, "input" | "button"][]} */ ([[controls, "input"], [overview, "button"]]);
+    for (const [holder, kind] of places) {
+      const n = [...holder.querySelectorAll(kind)].findIndex((other) => other === element);
+      const { value } = /** @type {HTMLInputElement} */ (element);
+      const key = value && `input[value="${value}"]`;
       const field = element.closest("fieldset") && [...controls.children].indexOf(element.closest("fieldset"));
       if (n >= 0 && kind === "button") return () => holder.querySelectorAll(kind)[n]?.focus();
-      if (n >= 0) return () => controls.children[field]?.querySelector(key)?.focus();
+      if (n >= 0) return () => /** @type {HTMLInputElement} */ (controls.children[field]?.querySelector(key))?.focus();
     }
     return null;
   }
@@ -89,7 +118,9 @@ export function attention(record, maps) {
   function draw() {
     const layers = ofKind(state.kind);
     const n = state.map.weights.shape[0];
-    const heads = [["mean", "mean"], ...Array.from({ length: n }, (_, i) => [i, String(i + 1)])];
+    /** @type {[value: number | string, text: string][]} */
+    const heads = [["mean", "mean"]];
+    for (let i = 0; i < n; i += 1) heads.push([i, String(i + 1)]);
     if (record.rollout[state.kind]) heads.push(["roll-out", "roll-out of all layers"]);
     controls.replaceChildren(
       kinds.length > 1
@@ -113,7 +144,7 @@ export function attention(record, maps) {
     const values =
       state.head === "mean" ? mean(state.map.weights)
       : state.head === "roll-out" ? unpack(record.rollout[state.kind])
-      : part(state.map.weights, state.head);
+      : part(state.map.weights, Number(state.head));
     const verb = state.head === "roll-out" ? "has roll-out weight on" : "attends to";
     const weights = { rows, columns, values };
     const map = heatmap({
@@ -137,7 +168,10 @@ export function attention(record, maps) {
   return el("div", {}, controls, unchanged(record), overview, view);
 }
 
-/** Norms of queries, keys and values, one bar per token. */
+/**
+ * Norms of queries, keys and values, one bar per token.
+ * @param {HeadState} state @param {string[]} rows @param {string[]} columns
+ */
 function norms({ map, head }, rows, columns) {
   const sides = { queries: rows, keys: columns, values: columns };
   return el(

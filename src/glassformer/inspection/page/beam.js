@@ -5,6 +5,7 @@ import { accent } from "./curves.js";
 
 const [WIDTH, HEIGHT, GAP] = [104, 24, 34];
 
+/** @param {InspectionRecord} record */
 export function beam(record) {
   const nodes = record.beam.map(([parent, step, text, logProb, total, status, score, fullText], i) =>
     ({ i, parent, step, text, logProb, total, status, score, fullText, isBest: record.best_path.includes(i) }));

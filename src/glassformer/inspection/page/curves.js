@@ -2,7 +2,10 @@
 import { redrawOnThemeChange } from "./base.js";
 import { el } from "./elements.js";
 
-/** A plot that is redrawn when the color scheme changes. */
+/**
+ * A plot that is redrawn when the color scheme changes.
+ * @param {() => object} options
+ */
 export function plotted(options) {
   const container = el("div", { class: "plot" });
   redrawOnThemeChange(() => {

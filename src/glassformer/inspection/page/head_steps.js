@@ -15,6 +15,7 @@ const OPERANDS = {
   output: [all("weights", "row", null), all("V", null, "column")],
 };
 
+/** @param {InspectionRecord} record */
 export function headSteps(record) {
   const content = el("div", { "aria-live": "polite" });
   const node = section(STEPS_TITLE, "The numbers of the head that is chosen above. A number under the pointer or the focus (arrow keys) highlights those that it is computed from.", content);
@@ -26,12 +27,14 @@ export function headSteps(record) {
     shown = JSON.stringify(asked);
     ask("head", asked, (answer) => content.replaceChildren(...steps(record, asked, answer)));
   };
+  /** @type {HeadChoice} */
   let last;
   whenChosen((choice) => update(last = choice));
   node.addEventListener("toggle", () => last && update(last));
   return node;
 }
 
+/** @param {InspectionRecord} record @param {HeadName} name @param {HeadSteps} answer */
 function steps(record, { kind, layer, head }, { scale, hasBias, matrices }) {
   const map = record.attention.find((x) => x.kind === kind && x.layer === layer);
   const [rows, columns] = [record.sides[map.queries].tokens, record.sides[map.keys].tokens];

@@ -6,12 +6,13 @@ import { el } from "./elements.js";
  * @param {object} options
  * @param {string[]} options.rows labels
  * @param {string[]} options.columns labels
- * @param {Float32Array} options.values with shape [rows, columns]
+ * @param {Matrix} options.values with shape [rows, columns]
  * @param {() => (x: number) => number} [options.color] color scale; default: 0 to the largest value
  * @param {(row: number, column: number, x: number) => string} options.describe text for a selected cell
  * @param {(row: number | null, column: number | null) => void} [options.hover]
+ * @param {string} [options.label] what the map shows
  * @param {(row: number) => number} [options.mark] column to mark in each row
- * @returns {{node: Element, light: (row: number | null, column: number | null) => void}} the element, and a function
+ * @returns {{node: HTMLElement, light: (row: number | null, column: number | null) => void}} the element, and a function
  *   that highlights a row, a column, or both
  */
 export function heatmap({ rows, columns, values, color, describe, hover, mark, label }) {

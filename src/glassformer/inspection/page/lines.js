@@ -6,7 +6,11 @@ const HEIGHT = 22;
 const WIDTH = Math.min(220, Math.round(innerWidth / 4)); // both columns of tokens fit beside it
 
 /**
- * @param {(row: number | null, column: number | null) => void} hover called with the token whose lines are shown
+ * @param {object} options
+ * @param {string[]} options.rows @param {string[]} options.columns @param {Float32Array} options.values
+ * @param {string} options.rowTitle @param {string} options.columnTitle
+ * @param {(row: number | null, column: number | null) => void} options.hover called with the token whose lines are
+ *   shown
  * @returns the element, and a function that shows the lines of a row, a column, or of a row with that to a column in another color
  */
 export function lines({ rows, columns, values, rowTitle, columnTitle, hover }) {

@@ -5,32 +5,47 @@ import { heatmap } from "./heatmap.js";
 
 const MAX_TABLE_COLUMNS = 20;
 
+/** @type {Map<string, MatrixLight>} */
 const lights = new Map(); // by the name of a matrix: function that highlights a row, a column or a cell
 
-/** The parts of matrices that number [i, j] is computed from, as [name, row, column]; null: all rows or columns. */
+/**
+ * The parts of matrices that number [i, j] is computed from, as [name, row, column]; null: all rows or columns.
+ * @param {Operand[]} operands @param {number} i @param {number} j
+ * @returns {[name: string, row: number | null, column: number | null][]}
+ */
 function sourcesOf(operands, i, j) {
+  /** @param {Operand["row"]} index @param {number} shift */
   const resolve = (index, shift) => (index === "row" ? i : index === "column" ? j - shift : index);
-  return operands.map(({ name, row, column, shift }) => [name, resolve(row, 0), resolve(column, shift)])
+  /** @type {[name: string, row: number | null, column: number | null][]} */
+  const sources = operands.map(({ name, row, column, shift }) => [name, resolve(row, 0), resolve(column, shift)]);
+  return sources
     .filter(([name, , column]) => lights.has(name) && (column === null || lights.get(name).isColumn(column)));
 }
 
+/** @param {MatrixRecord} record @param {number} i @param {number} j @param {string} text */
 function describe({ name, operands }, i, j, text) {
   const sources = sourcesOf(operands, i, j).map(([source, row, column]) =>
     `${[row !== null && `row ${row + 1}`, column !== null && `column ${column + 1}`].filter(Boolean).join(", ")} of ${source}`);
   return `${name}[${i + 1}, ${j + 1}] = ${text}${sources.length ? `, from ${sources.join(" and ")}` : ""}`;
 }
 
-/** Highlight what number [i, j] is computed from; null: nothing. */
+/**
+ * Highlight what number [i, j] is computed from; null: nothing.
+ * @param {Operand[]} operands @param {number | null} i @param {number | null} j
+ */
 function highlight(operands, i, j) {
   for (const { light } of lights.values()) light(null, null);
   if (i !== null) for (const [name, row, column] of sourcesOf(operands, i, j)) lights.get(name).light(row, column);
 }
 
-/** A small matrix as a table of colored numbers, a large one as a heat map. */
+/**
+ * A small matrix as a table of colored numbers, a large one as a heat map.
+ * @param {MatrixRecord} record
+ */
 export function matrix(record) {
   const { name, shape, values, rows, columns, operands } = record;
   const [n, m] = shape;
-  const flat = Array.isArray(values) ? values : unpack(values);
+  const flat = Array.isArray(values) ? values : Array.from(unpack(values));
   const largest = flat.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
   const title = `${name} [${n} x ${m}]`;
   const isColumn = (j) => j >= 0 && j < m;
@@ -52,7 +67,7 @@ export function matrix(record) {
   function cell(i, j) {
     const x = flat[i * m + j];
     const text = describe(record, i, j, String(x));
-    const node = el("td", tooltip(text, {}, (isOn) => highlight(operands, ...(isOn ? [i, j] : [null, null]))),
+    const node = el("td", tooltip(text, {}, (isOn) => highlight(operands, isOn ? i : null, isOn ? j : null)),
       Number.isInteger(x) ? String(x) : digits(x, 4));
     node.tabIndex = i + j ? -1 : 0; // the arrow keys reach the others
     redrawOnThemeChange(() => {

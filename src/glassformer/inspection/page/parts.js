@@ -3,7 +3,10 @@ import { balance, choice, digits, moduleTitle, redrawOnThemeChange, ink, pixels,
 import { el } from "./elements.js";
 import { heatmap } from "./heatmap.js";
 
-/** The tokens of a side with their ids and character spans. */
+/**
+ * The tokens of a side with their ids and character spans.
+ * @param {Side} side
+ */
 export function tokens(side) {
   return el(
     "ol", { class: "tokens" },
@@ -21,7 +24,10 @@ export function tokens(side) {
 const HEADINGS = { next: "next token", words: "token", tags: "tag", span: "start and end of the answer", label: "class",
   number: "number" };
 
-/** Table of predictions: one row per position with the expected token and the candidates as bars. */
+/**
+ * Table of predictions: one row per position with the expected token and the candidates as bars.
+ * @param {InspectionRecord} record
+ */
 export function predictions(record) {
   const side = record.sides.target || record.sides.text;
   const single = ["label", "number"].includes(record.predicts);
@@ -64,10 +70,13 @@ function cell(p) {
   return node;
 }
 
-/** Logit lens: most probable prediction at each position from the output of each layer. */
+/**
+ * Logit lens: most probable prediction at each position from the output of each layer.
+ * @param {InspectionRecord} record
+ */
 export function lens(record) {
   const side = record.sides.target || record.sides.text;
-  const rows = [...Object.entries(record.lens), ["final output", record.predictions]].reverse();
+  const rows = Object.entries({ ...record.lens, "final output": record.predictions }).reverse();
   const single = ["label", "number"].includes(record.predicts);
   const positions = record.predictions.map(([position]) => position).filter((i) => i >= record.first_predicted);
   return el(
@@ -91,7 +100,10 @@ export function lens(record) {
   );
 }
 
-/** Input vectors of each token: one row of colored cells per token. */
+/**
+ * Input vectors of each token: one row of colored cells per token.
+ * @param {InspectionRecord} record
+ */
 export function vectors(record) {
   return el("div", {}, Object.entries(record.vectors).map(([name, kinds]) =>
     el("div", {}, el("h3", {}, name), Object.entries(kinds).map(([kind, packed]) => {
@@ -119,7 +131,10 @@ export function vectors(record) {
     }))));
 }
 
-/** Cross-attention averaged over all heads, and the fraction of heads that agree with it. */
+/**
+ * Cross-attention averaged over all heads, and the fraction of heads that agree with it.
+ * @param {InspectionRecord} record
+ */
 export function alignment(record) {
   const values = unpack(record.alignment);
   const agreement = unpack(record.agreement);
@@ -138,7 +153,10 @@ export function alignment(record) {
     el("p", {}, `On average, ${Math.round(100 * d3.mean(agreement))}% of the heads have their largest weight on the same token as the mean.`));
 }
 
-/** Contribution of each token to the predicted class. */
+/**
+ * Contribution of each token to the predicted class.
+ * @param {InspectionRecord} record
+ */
 export function saliency(record) {
   const kinds = Object.fromEntries(Object.entries(record.saliency).map(([name, packed]) => [name, unpack(packed)]));
   const container = el("p", { class: "salient" });

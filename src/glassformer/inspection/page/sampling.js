@@ -5,9 +5,14 @@ import { ask, slider } from "./live_controls.js";
 
 const N_ROWS = 12;
 const K_ALL = 51; // the slider's last value: all tokens
+/** @type {{ temperature: number, topK: number, topP: number, position: number | null }} */
 const chosen = { temperature: 1, topK: K_ALL, topP: 1, position: null }; // kept from one record to the next
 
-/** Probabilities of the tokens, the most probable first, as sampling uses them: with temperature, of the k most probable, and of the fewest with probability p together. */
+/**
+ * Probabilities of the tokens, the most probable first, as sampling uses them: with temperature, of the k most
+ * probable, and of the fewest with probability p together.
+ * @param {Float64Array} logProbs @param {{ temperature: number, topK: number, topP: number }} options
+ */
 export function sampled(logProbs, { temperature, topK, topP }) {
   const n = topK >= K_ALL ? logProbs.length : Math.min(topK, logProbs.length);
   const weights = Array.from(logProbs.subarray(0, n), (x) => Math.exp((x - logProbs[0]) / temperature));
@@ -17,12 +22,14 @@ export function sampled(logProbs, { temperature, topK, topP }) {
   return weights.slice(0, kept).map((x) => x / before);
 }
 
+/** @param {InspectionRecord} record */
 export function sampling(record) {
   const side = record.sides.target ?? record.sides.text;
   const positions = record.predictions.map(([position]) => position);
   const last = positions.at(-1);
   const position = positions.includes(chosen.position) ? chosen.position : record.sides.target ? positions[0] : last;
   const table = el("div", { "aria-live": "polite" });
+  /** @type {Distribution} */
   let distribution;
   const draw = () => {
     if (!distribution) return;

@@ -11,7 +11,10 @@ import { stream } from "./stream.js";
 import { tour } from "./tour.js";
 import { way } from "./way.js";
 
-/** Elements of the page of a record. */
+/**
+ * Elements of the page of a record.
+ * @param {InspectionRecord} record
+ */
 export function inspection(record) {
   const s = record.sizes;
   const layers = s.n_layers ?? `${s.n_encoder_layers} + ${s.n_decoder_layers}`;
@@ -28,6 +31,7 @@ export function inspection(record) {
   ];
 }
 
+/** @param {InspectionRecord} record @returns {HTMLDetailsElement[]} */
 function sectionsOf(record) {
   const maps = mapsOf(record);
   const attentionSection = record.attention.length && section("Attention",

@@ -6,10 +6,12 @@ const [WIDTH, HEIGHT] = [720, 300];
 const MARGIN = { top: 10, right: 10, bottom: 110, left: 50 };
 const MAX_TICKS = 36; // that fit beside each other
 
+/** @param {InspectionRecord} record */
 export function stream(record) {
   return el("div", {}, Object.entries(record.stream).map(([name, norms]) => chart(record.sides[name], name, norms)));
 }
 
+/** @param {Side} side @param {string} name @param {Record<string, Packed>} packedNorms */
 function chart(side, name, packedNorms) {
   const norms = Object.values(packedNorms).map(unpack);
   const parts = Object.keys(packedNorms).map(moduleParts);
@@ -17,7 +19,7 @@ function chart(side, name, packedNorms) {
   const tokens = d3.range(norms[0].length);
   const x = d3.scaleLinear([-0.5, norms.length - 0.5], [MARGIN.left, WIDTH - MARGIN.right]);
   const y = d3.scaleLinear([0, d3.max(norms, (row) => d3.max(row)) || 1], [HEIGHT - MARGIN.bottom, MARGIN.top]).nice();
-  const line = d3.line((value, i) => x(i), (value) => y(value));
+  const line = d3.line((_, i) => x(i), (value) => y(value));
   const svg = d3.create("svg").attr("viewBox", `0 0 ${WIDTH} ${HEIGHT}`).attr("class", "stream").attr("role", "img")
     .attr("aria-label", `norms of the residual stream of ${name}: mean ${digits(means[0], 2)} after the first sub-layer, ${digits(means.at(-1), 2)} after the last`);
   svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`).call(d3.axisLeft(y).ticks(5).tickSizeInner(MARGIN.left + MARGIN.right - WIDTH));

@@ -2,6 +2,7 @@
 import { reveal } from "./base.js";
 import { el } from "./elements.js";
 
+/** @type {Record<string, (record: InspectionRecord) => string>} */
 const STEPS = {
   Tokens: () => "The model reads numbers. Each piece of the text here, a token, has one, which is below it. Look for words that are divided: rare words have several tokens.",
   "The whole way": () => "From the left to the right: each token is a vector, each layer adds to it what its heads take from other tokens. Follow a row. Look for the layer in which the word of the output appears first, and point at a row to see in the small maps where its token takes information from.",
@@ -22,9 +23,13 @@ const STEPS = {
 };
 
 let current = -1; // the step that is shown; -1: none
+/** @param {Element} section */
 const titleOf = (section) => section.querySelector("h2").textContent;
 
-/** A button that starts the tour of the sections of a record. It goes on in the sections of the next record. */
+/**
+ * A button that starts the tour of the sections of a record. It goes on in the sections of the next record.
+ * @param {HTMLDetailsElement[]} sections @param {InspectionRecord} record
+ */
 export function tour(sections, record) {
   const steps = sections.filter((section) => titleOf(section) in STEPS);
   const show = (step, isMoved = true) => {

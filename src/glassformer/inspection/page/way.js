@@ -3,6 +3,10 @@ import { showHead, thumbnail } from "./attention.js";
 import { balance, digits, ink, moduleParts, pixels, redrawOnThemeChange, reveal, shade, table, tooltip, unpack, visible } from "./base.js";
 import { el } from "./elements.js";
 
+/**
+ * @param {InspectionRecord} record @param {AttentionMap<Matrix>[]} maps
+ * @param {() => HTMLDetailsElement} attentionSection
+ */
 export function way(record, maps, attentionSection) {
   const sides = Object.keys(record.stream);
   return el("div", {}, sides.map((name, i) => [
@@ -12,7 +16,11 @@ export function way(record, maps, attentionSection) {
   ]).flat());
 }
 
-/** The way of one side: tokens, vectors, layers, output. */
+/**
+ * The way of one side: tokens, vectors, layers, output.
+ * @param {InspectionRecord} record @param {string} name @param {AttentionMap<Matrix>[]} maps
+ * @param {() => HTMLDetailsElement} attentionSection
+ */
 function picture(record, name, maps, attentionSection) {
   const side = record.sides[name];
   const isLast = name === Object.keys(record.stream).at(-1);
@@ -33,7 +41,10 @@ function picture(record, name, maps, attentionSection) {
   return el("div", { class: "scroll", tabindex: 0 }, node);
 }
 
-/** The vectors of the first layer, if the record has them: a strip for each token. */
+/**
+ * The vectors of the first layer, if the record has them: a strip for each token.
+ * @param {InspectionRecord} record @param {string} name @returns {WayColumn[]}
+ */
 function vectorColumns(record, name) {
   return Object.entries(record.vectors[name] ?? {}).map(([kind, packed]) => {
     const values = unpack(packed);
@@ -51,7 +62,11 @@ function vectorColumns(record, name) {
   });
 }
 
-/** For each layer: its heads, and what it made of each token. */
+/**
+ * For each layer: its heads, and what it made of each token.
+ * @param {InspectionRecord} record @param {string} name @param {AttentionMap<Matrix>[]} maps @param {boolean} isLast
+ * @param {() => HTMLDetailsElement} attentionSection @returns {WayColumn[]}
+ */
 function layerColumns(record, name, maps, isLast, attentionSection) {
   const layers = d3.groups(Object.keys(record.stream[name]), (path) => moduleParts(path).layer);
   const norms = layers.map(([, paths]) => unpack(record.stream[name][paths.at(-1)]));
@@ -75,7 +90,10 @@ function layerColumns(record, name, maps, isLast, attentionSection) {
   });
 }
 
-/** The most probable token of a prediction; an empty cell without one. */
+/**
+ * The most probable token of a prediction; an empty cell without one.
+ * @param {Prediction} [prediction]
+ */
 function word(prediction) {
   if (!prediction) return el("td", {});
   const [[text, p]] = prediction[4];

@@ -5,8 +5,11 @@ import { t } from "./strings.js";
 
 export const IS_LOCAL = false; // texts are sent to a server
 
-/** Models of a server are loaded there. */
-export function whileLoading() {}
+/**
+ * Models of a server are loaded there.
+ * @param {(fraction: number) => void} _show
+ */
+export function whileLoading(_show) {}
 
 const OFFLINE_S = 2; // until a server that does not answer is asked again
 const MAX_WAIT_S = 60; // each wait is twice as long as the one before, up to this
@@ -14,9 +17,11 @@ const BUTTON_S = 8; // wait from which on there is a button for another try
 const POLL_MS = 500;
 
 export class Failed extends Error {
+  /** @param {number} status @param {string} message @param {number} retryAfter */
   constructor(status, message, retryAfter) {
     super(message);
-    Object.assign(this, { status, retryAfter });
+    this.status = status;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -32,6 +37,9 @@ function headers(more = {}) {
   return key ? { ...more, Authorization: `Bearer ${key}` } : more;
 }
 
+/**
+ * @param {string} path @param {RequestInit} options @param {(response: Response) => any} read @returns {Promise<any>}
+ */
 async function ask(path, options, read = (response) => response.json()) {
   try {
     return await read(await checked(await fetch(path, options)));
@@ -40,6 +48,7 @@ async function ask(path, options, read = (response) => response.json()) {
   }
 }
 
+/** @param {Response} response */
 async function checked(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
@@ -47,10 +56,15 @@ async function checked(response) {
   throw new Failed(response.status, error, Number(response.headers.get("Retry-After")) || 0);
 }
 
-/** Wait some seconds, until the computer is online again, until the user asks for another try, or until a signal. */
+/**
+ * Wait some seconds, until the computer is online again, until the user asks for another try, or until a signal.
+ * @param {number} seconds @param {AbortSignal} [signal] @returns {Promise<void>}
+ */
 function pause(seconds, signal) {
   return new Promise((resolve) => {
-    const events = [[window, "online"], [document, "again"], ...(signal ? [[signal, "abort"]] : [])];
+    /** @type {[EventTarget, string][]} */
+    const events = [[window, "online"], [document, "again"]];
+    if (signal) events.push([signal, "abort"]);
     const end = () => {
       clearTimeout(timer);
       for (const [target, name] of events) target.removeEventListener(name, end);
@@ -64,6 +78,7 @@ function pause(seconds, signal) {
 /**
  * Run a request again while the server is busy or does not answer, after growing intervals.
  * `say` shows why it waits, until it is called without a text; also with whether that is a problem, and has a button for another try.
+ * @template T @param {() => T} request @param {Say} say @param {AbortSignal} [signal]
  */
 export async function retrying(request, say, signal) {
   for (let n = 0; ; n += 1) {
@@ -82,15 +97,18 @@ export async function retrying(request, say, signal) {
   }
 }
 
+/** @param {string} path @param {AbortSignal} [signal] */
 export async function get(path, signal) {
   return ask(path, { headers: headers(), signal });
 }
 
-export async function post(path, body, signal) {
+/** @param {string} path @param {object} body @param {AbortSignal} [signal] @param {Say} [_say] */
+export async function post(path, body, signal, _say) {
   const options = { method: "POST", headers: headers({ "Content-Type": "application/json" }), signal };
   return ask(path, { ...options, body: JSON.stringify(body) });
 }
 
+/** @param {string} path @param {Record<string, string | File>} fields @param {AbortSignal} [signal] */
 async function upload(path, fields, signal) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
@@ -100,6 +118,8 @@ async function upload(path, fields, signal) {
 /**
  * Translate a file. Returns the address of the result, and a name if the server gives none.
  * `progress` is called with the numbers of sentences that are translated, and of all; `say` shows why it waits.
+ * @param {File} file @param {Record<string, string>} fields @param {FileProgress} options
+ * @returns {Promise<TranslatedFile>}
  */
 export async function translateFile(file, fields, { progress, say, signal }) {
   const id = [...crypto.getRandomValues(new Uint8Array(16))].map((x) => x.toString(16).padStart(2, "0")).join("");
@@ -121,7 +141,10 @@ export async function translateFile(file, fields, { progress, say, signal }) {
   }
 }
 
-/** The records of a stream of server-sent events. */
+/**
+ * The records of a stream of server-sent events.
+ * @param {string} path @param {object} body @param {AbortSignal} [signal] @returns {AsyncGenerator<CompletionRecord>}
+ */
 export async function* stream(path, body, signal) {
   const options = { method: "POST", headers: headers({ "Content-Type": "application/json" }), signal };
   const response = await ask(path, { ...options, body: JSON.stringify({ ...body, stream: true }) }, (answer) => answer);

@@ -6,12 +6,18 @@ import { t } from "./strings.js";
 
 const OF_MACHINE = "back-translated"; // a tag of text for the training, which is no domain
 
-/** A field with its label. */
+/**
+ * A field with its label.
+ * @param {string} label @param {string[][]} rows @param {Record<string, any>} more
+ */
 export function choice(label, rows, more = {}) {
   return el("label", { class: "choice" }, label, el("select", { "aria-label": label, ...more }, rows.map(([value, text]) => el("option", { value }, text))));
 }
 
-/** Fill a field with names; without any it is hidden. The name that the user chose last is chosen. */
+/**
+ * Fill a field with names; without any it is hidden. The name that the user chose last is chosen.
+ * @param {string} name @param {HTMLElement} node @param {HTMLSelectElement} select @param {string[]} names
+ */
 function offer(name, node, select, names) {
   select.replaceChildren(...["", ...names].map((value) => el("option", { value }, value || "—")));
   select.value = names.find((each) => each === local.get(name)) ?? "";
@@ -20,8 +26,12 @@ function offer(name, node, select, names) {
 
 /** Fields for what server and model have; `changed` is called when the user chooses. */
 export class Choices {
+  /** @param {Settings} settings @param {() => void} changed */
   constructor({ glossaries = [], memories = [] }, changed) {
-    this.selects = [["glossary", glossaries], ["memory", memories], ["tag", []]].map(([name, names]) => {
+    /** @type {["glossary" | "memory" | "tag", string[]][]} */
+    const rows = [["glossary", glossaries], ["memory", memories], ["tag", []]];
+    /** @type {[name: string, node: HTMLElement, select: HTMLSelectElement][]} */
+    this.selects = rows.map(([name, names]) => {
       const node = choice(t(`${name}Choice`), [], { id: `${name}-name` });
       const select = node.querySelector("select");
       select.addEventListener("change", () => { local.set(name, select.value); changed(); });
@@ -32,19 +42,28 @@ export class Choices {
     this.showTags([]);
   }
 
-  /** Offer the domains of a model. */
+  /**
+   * Offer the domains of a model.
+   * @param {string[]} tags
+   */
   showTags(tags) {
     offer(...this.selects.at(-1), tags.filter((tag) => tag !== OF_MACHINE));
     this.node.hidden = this.selects.every(([, node]) => node.hidden);
   }
 
-  /** Choose a domain, if the model has it. */
+  /**
+   * Choose a domain, if the model has it.
+   * @param {string} [tag]
+   */
   chooseTag(tag) {
     const [, , select] = this.selects.at(-1);
     select.value = [...select.options].some(({ value }) => value === tag) ? tag : "";
   }
 
-  /** The fields of a request. */
+  /**
+   * The fields of a request.
+   * @returns {Record<string, string>}
+   */
   get fields() {
     return Object.fromEntries(this.selects.map(([name, , select]) => [name, select.value]).filter(([, value]) => value));
   }

@@ -11,7 +11,10 @@ function python(value) {
   return JSON.stringify(value); // texts of JSON are texts of Python
 }
 
-/** The request as a command of curl and as a program in Python. */
+/**
+ * The request as a command of curl and as a program in Python.
+ * @param {string} path @param {object} body @param {boolean} isKeyed @returns {[language: string, code: string][]}
+ */
 export function codeOf(path, body, isKeyed) {
   const url = new URL(path, location.href).href;
   const headers = { "Content-Type": "application/json", ...(isKeyed ? { Authorization: "Bearer KEY" } : {}) };
@@ -28,7 +31,10 @@ print(json.load(urllib.request.urlopen(request)))`],
   ];
 }
 
-/** A button that shows a request as code; `request` returns its path and body, or nothing. */
+/**
+ * A button that shows a request as code; `request` returns its path and body, or nothing.
+ * @param {() => [path: string, body: object] | undefined} request @param {boolean} isKeyed
+ */
 export function codeButton(request, isKeyed) {
   return el("button", { type: "button", onclick: () => {
     const found = request();
@@ -45,12 +51,16 @@ export function codeButton(request, isKeyed) {
   } }, t("showCode"));
 }
 
+/** @param {HTMLElement} button @param {string} text */
 async function copied(button, text) {
   await copy(text, button.closest("p").nextSibling);
   button.textContent = t("copied");
 }
 
-/** Copy a text, which is that of an element. */
+/**
+ * Copy a text, which is that of an element.
+ * @param {string} text @param {Node} node
+ */
 export async function copy(text, node) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);

@@ -4,13 +4,15 @@ import { el } from "./elements.js";
 import { t } from "./strings.js";
 
 /**
- * @param parts sentences with translations
- * @param first index of the sentence that is edited first
- * @param languages languages of source and target
- * @param save called with a sentence and its new translation, if it differs from the old one
- * @param closed called at the end
+ * @param {Sentence[]} parts sentences with translations
+ * @param {number} first index of the sentence that is edited first
+ * @param {string[]} languages languages of source and target
+ * @param {(part: Sentence, text: string) => void} save called with a sentence and its new translation, if it differs
+ *   from the old one
+ * @param {() => void} closed called at the end
  */
 export function editor(parts, first, languages, save, closed) {
+  /** @type {number} */
   let at;
   const source = el("p", { class: "text", dir: "auto", lang: languages[0] });
   const field = el("textarea", { "aria-label": t("correct"), class: "edit", rows: 3, dir: "auto", lang: languages[1] });
@@ -24,6 +26,7 @@ export function editor(parts, first, languages, save, closed) {
     part.translation = { ...part.translation, text };
     save(part, text);
   };
+  /** @param {number} i */
   const show = (i) => {
     if (at !== undefined) keep();
     at = i;
@@ -35,6 +38,7 @@ export function editor(parts, first, languages, save, closed) {
     next.disabled = at === parts.length - 1;
     field.focus();
   };
+  /** @param {boolean} isSaved */
   const end = (isSaved) => {
     if (isSaved) keep();
     node.remove();

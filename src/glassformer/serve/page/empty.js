@@ -17,8 +17,8 @@ const LOCAL = /^(localhost|127\..*|\[::1\])$/;
 
 /**
  * A note where texts are translated, and an example.
- * @param use called with the example
- * @param codes source languages
+ * @param {(example: string) => void} use called with the example
+ * @param {string[]} codes source languages
  */
 export function emptyState(use, codes) {
   let language;
@@ -26,13 +26,16 @@ export function emptyState(use, codes) {
   const node = el("div", { class: "empty" },
     el("p", {}, IS_LOCAL || LOCAL.test(location.hostname) ? t("local") : t("remote", location.host)),
     button);
-  /** Offer the example of a language; without a language, that of the interface or of the first that has one. */
-  node.show = (code) => {
+  /**
+   * Offer the example of a language; without a language, that of the interface or of the first that has one.
+   * @param {string} [code]
+   */
+  const show = (code) => {
     const wanted = code ? [code] : [interfaceLanguage, ...codes];
     language = wanted.find((name) => codes.includes(name) && name in EXAMPLES);
     button.hidden = !language;
     button.lang = language ?? "";
     button.replaceChildren(el("small", { lang: interfaceLanguage }, t("example")), EXAMPLES[language] ?? "");
   };
-  return node;
+  return Object.assign(node, { show });
 }

@@ -10,8 +10,10 @@ const MAX_BYTES = 4 << 20; // the server closes the connection of a larger one
 
 /**
  * The list of files.
- * @param options function of a file that returns a promise of the fields of its request
- * @param opened called when files were dropped on the page
+ * @param {Settings} settings
+ * @param {(file: File) => Promise<Record<string, string>>} options function of a file that returns a promise of the
+ *   fields of its request
+ * @param {() => void} opened called when files were dropped on the page
  */
 export function fileTranslation(settings, options, opened) {
   const formats = settings.supportedFilesFormat;
@@ -21,6 +23,7 @@ export function fileTranslation(settings, options, opened) {
   const node = el("div", { class: "panel" }, el("p", {}, el("label", { for: "file" }, t("fileHelp", formats.join(", ")))), input, IS_LOCAL ? "" : to, list);
   let last = Promise.resolve(); // one file at a time, in their order
 
+  /** @param {Iterable<File>} files */
   function add(files) {
     for (const file of files) {
       const status = el("span", { class: "status" }, t("waiting"));
@@ -31,6 +34,7 @@ export function fileTranslation(settings, options, opened) {
       const remove = (text) => el("button", { "aria-label": `${text}: ${file.name}`, onclick: () => { controller.abort(); row.remove(); } }, text);
       actions.append(remove(t("cancel")));
       list.append(row);
+      /** @type {Say} */
       const say = (...message) => showStatus(status, ...message);
       last = last.then(async () => {
         try {
@@ -47,10 +51,12 @@ export function fileTranslation(settings, options, opened) {
     }
   }
 
+  /** @param {File} file @param {HTMLProgressElement} bar @param {Say} say @param {AbortSignal} signal */
   async function translated(file, bar, say, signal) {
     signal.throwIfAborted();
     if (file.size > MAX_BYTES) throw new Error(t("tooLarge"));
     const fields = { ...(await options(file)), to: to.querySelector("select").value };
+    /** @param {number} done @param {number} total */
     const progress = (done, total) => {
       if (!bar.isConnected) return;
       bar.max = total;

@@ -11,6 +11,10 @@ import { t } from "./strings.js";
 
 let count = 0;
 
+/**
+ * @param {string} label @param {number} rows
+ * @returns {[input: HTMLInputElement | HTMLTextAreaElement, node: HTMLElement]}
+ */
 function field(label, rows, value = "") {
   const id = `field${(count += 1)}`;
   const input = rows > 1 ? el("textarea", { id, rows }) : el("input", { id });
@@ -18,28 +22,41 @@ function field(label, rows, value = "") {
   return [input, el("div", { class: "field" }, el("label", { for: id }, label), input)];
 }
 
+/**
+ * @param {string} label @param {number} value @param {number} min @param {number} max @param {number} step
+ * @returns {[input: HTMLInputElement, node: HTMLElement]}
+ */
 function number(label, value, min, max, step) {
   const id = `field${(count += 1)}`;
   const input = el("input", { id, type: "number", value, min, max, step });
   return [input, el("span", { class: "number" }, el("label", { for: id }, label), input)];
 }
 
-/** What a model does, in the language of the interface. */
+/**
+ * What a model does, in the language of the interface.
+ * @param {ModelRow} model
+ */
 export function taskName(model) {
   return t("tasks")[`${model.task} ${model.inputs.length}`] ?? t("tasks")[model.task] ?? t("tasks")[model.pipeline] ?? model.task;
 }
 
-/** The form of a model. */
+/**
+ * The form of a model.
+ * @param {ModelRow} model @param {Settings} settings
+ */
 export function form(model, settings) {
   const result = el("div", { class: "result", "aria-live": "polite" });
   const view = (FORMS[model.pipeline] ?? plain)(model, result);
   const status = el("p", { class: "status problem", role: "status" });
   const stop = el("button", { type: "button", hidden: true }, t("stop"));
+  /** @type {AbortController} */
   let controller;
+  /** @param {Event} event */
   const run = async (event) => {
     event?.preventDefault();
     controller?.abort();
     const { signal } = (controller = new AbortController());
+    /** @type {Say} */
     const say = (text, isProblem = true, ...more) => showStatus(status, text, isProblem, ...more);
     say();
     stop.hidden = false;
@@ -53,7 +70,9 @@ export function form(model, settings) {
   stop.addEventListener("click", () => { controller?.abort(); stop.hidden = true; status.textContent = ""; });
   const inspectAction = model.features.includes("inspect") && view.text ? inspectButton(() => model.id, view.text) : "";
   const code = IS_LOCAL ? "" : codeButton(() => view.request(), settings.keyRequired);
-  [view.fields].flat().flatMap((node) => [...node.querySelectorAll("input, textarea")]).forEach((input, i) => {
+  /** @type {(node: HTMLElement) => NodeListOf<HTMLInputElement | HTMLTextAreaElement>} */
+  const inputsOf = (node) => node.querySelectorAll("input, textarea");
+  [view.fields].flat().flatMap((node) => [...inputsOf(node)]).forEach((input, i) => {
     input.value = kept(`${model.id}.${i}`, () => input.value) ?? input.value;
     if (linkedText !== null && view.text) input.value = linkedText.split("\t")[i] ?? input.value;
   });
@@ -64,26 +83,42 @@ export function form(model, settings) {
     status, result);
 }
 
-/** The request for the output of a model: path and body. */
+/**
+ * The request for the output of a model: path and body.
+ * @param {ModelRow} model @param {string | object} inputs @param {object} [parameters]
+ * @returns {[path: string, body: object]}
+ */
 const inference = (model, inputs, parameters) => [`/models/${model.id}`, { inputs, ...(parameters ? { parameters } : {}) }];
 
+/** @param {[name: string, p: number][]} rows */
 function bars(rows) {
   return el("table", { class: "bars" }, rows.map(([name, p]) => el("tr", {},
     el("th", { scope: "row" }, name), el("td", {}, el("div", { role: "meter", "aria-label": name, "aria-valuenow": p, "aria-valuemin": 0, "aria-valuemax": 1, style: { "--p": p } })),
     el("td", { class: "value" }, p.toFixed(3)))));
 }
 
-/** The output of a model, and notes: what of the text was cut off. */
+/**
+ * The output of a model, and notes: what of the text was cut off.
+ * @param {[path: string, body: object]} request @param {AbortSignal} signal
+ * @returns {Promise<[found: any, notes: HTMLElement[]]>}
+ */
 async function ask(request, signal) {
   const notes = [];
   const found = await post(...request, signal, (note) => notes.push(el("p", { class: "notice" }, note)));
   return [found, notes];
 }
 
-/** Part of a text, with positions in characters. */
+/**
+ * Part of a text, with positions in characters.
+ * @param {string} text @param {number} start @param {number} [end]
+ */
 const part = (text, start, end) => [...text].slice(start, end).join("");
 
-/** Classes, or a number, of a text or of a pair of texts. Of some models it is not known whether they were trained on pairs. */
+/**
+ * Classes, or a number, of a text or of a pair of texts. Of some models it is not known whether they were trained on
+ * pairs.
+ * @param {ModelRow} model @param {HTMLElement} result @returns {FormView}
+ */
 function classification(model, result) {
   const isPair = model.inputs.length === 2;
   const [input, node] = field(t(isPair ? "firstText" : "text"), isPair ? 3 : 5);
@@ -99,6 +134,7 @@ function classification(model, result) {
   } };
 }
 
+/** @param {ModelRow} model @param {HTMLElement} result @returns {FormView} */
 function tagging(model, result) {
   const [input, node] = field(t("text"), 5);
   const request = () => inference(model, input.value, { aggregation_strategy: "first" });
@@ -116,6 +152,7 @@ function tagging(model, result) {
   } };
 }
 
+/** @param {ModelRow} model @param {HTMLElement} result @returns {FormView} */
 function answering(model, result) {
   const [question, first] = field(t("question"), 1);
   const [context, second] = field(t("context"), 8);
@@ -130,10 +167,12 @@ function answering(model, result) {
   } };
 }
 
+/** @param {ModelRow} model @param {HTMLElement} result @returns {FormView} */
 function generation(model, result) {
   const [input, node] = field(t("text"), 5);
   const [length, lengthNode] = number(t("length"), 100, 1, 1000, 1);
   const [temperature, temperatureNode] = number(t("temperature"), 0.8, 0, 2, 0.1);
+  /** @returns {[path: string, body: object]} */
   const request = () => ["/v1/completions", { model: model.id, prompt: input.value, max_tokens: Number(length.value), temperature: Number(temperature.value) }];
   return { fields: [node, el("p", { class: "options" }, lengthNode, temperatureNode)], request, text: () => input.value, async run(signal) {
     const output = el("span", { class: "generated" });
@@ -145,6 +184,7 @@ function generation(model, result) {
   } };
 }
 
+/** @param {ModelRow} model @param {HTMLElement} result @returns {FormView} */
 function filling(model, result) {
   const [input, node] = field(`${t("text")} (<mask>)`, 3);
   const request = () => inference(model, input.value);
@@ -155,6 +195,7 @@ function filling(model, result) {
   } };
 }
 
+/** @param {ModelRow} model @param {HTMLElement} result @returns {FormView} */
 function similarity(model, result) {
   const [first, firstNode] = field(t("compareWith"), 1);
   const [others, othersNode] = field(t("texts"), 5);
@@ -167,6 +208,7 @@ function similarity(model, result) {
   } };
 }
 
+/** @param {ModelRow} model @param {HTMLElement} result @returns {FormView} */
 function plain(model, result) {
   const [input, node] = field(t("text"), 8);
   const request = () => inference(model, input.value);
@@ -176,6 +218,7 @@ function plain(model, result) {
   } };
 }
 
+/** @type {Record<string, (model: ModelRow, result: HTMLElement) => FormView>} */
 const FORMS = {
   "text-classification": classification, "token-classification": tagging, "question-answering": answering,
   "text-generation": generation, "fill-mask": filling, "feature-extraction": similarity, "sentence-similarity": similarity,

@@ -9,16 +9,22 @@ const MAX_TERMS = 500; // of a request
 const MAX_CHARACTERS = 200; // of a side
 const FORMER = "glossary"; // lines `term = translation`, which an earlier version stored for all directions
 
+/** @param {string} side */
 const sideIsValid = (side) => side.length <= MAX_CHARACTERS && side.split("|").every((form) => form.trim());
+/** @param {string[]} row */
 const isTerm = (row) => row.length === 2 && row.every(sideIsValid);
 
-/** Rows of lines of the form `term = translation`, or separated by a tab. */
+/**
+ * Rows of lines of the form `term = translation`, or separated by a tab.
+ * @param {string} text
+ */
 function rowsOf(text) {
   return text.split(/\r?\n/).map((line) => line.split(line.includes("\t") ? "\t" : "=").map((side) => side.trim()));
 }
 
 /** The table of terms; `changed` is called when the terms of the direction that is shown change. */
 export class Glossary {
+  /** @param {() => void} changed */
   constructor(changed) {
     this.changed = changed;
     this.summary = el("summary", {}, t("glossary"));
@@ -44,12 +50,18 @@ export class Glossary {
     return `glossary.${this.pair.join("-")}`;
   }
 
-  /** The terms of a direction, as far as they are valid. */
+  /**
+   * The terms of a direction, as far as they are valid.
+   * @param {string[]} pair @returns {string[][]}
+   */
   termsOf(pair) {
     return JSON.parse(local.get(`glossary.${pair.join("-")}`) ?? "[]").filter(isTerm).slice(0, MAX_TERMS);
   }
 
-  /** Show the terms of a direction; `names` are those of its languages. */
+  /**
+   * Show the terms of a direction; `names` are those of its languages.
+   * @param {string[]} pair @param {string[]} names
+   */
   show(pair, names) {
     if (this.pair?.join() === pair.join()) return;
     this.pair = pair;
@@ -58,7 +70,10 @@ export class Glossary {
     this.read();
   }
 
-  /** Show the terms that are stored, and other rows. */
+  /**
+   * Show the terms that are stored, and other rows.
+   * @param {string[][]} others
+   */
   read(others = []) {
     this.terms = this.termsOf(this.pair);
     this.takeFormer();
@@ -77,11 +92,12 @@ export class Glossary {
     local.remove(FORMER);
   }
 
+  /** @param {string[]} sides */
   row(sides) {
-    const fields = sides.map((side, i) => el("input", { "aria-label": `${t("glossary")}, ${this.names[i]}`, lang: this.pair[i], dir: "auto", spellcheck: "false",
+    const fields = sides.map((_, i) => el("input", { "aria-label": `${t("glossary")}, ${this.names[i]}`, lang: this.pair[i], dir: "auto", spellcheck: "false",
       oninput: () => this.edited(), onpaste: (event) => this.paste(event) }));
     fields.forEach((field, i) => { field.value = sides[i]; });
-    const remove = el("button", { "aria-label": t("remove"), title: t("remove"), onclick: () => { row.remove(); this.edited(); this.body.lastChild.querySelector("input").focus(); } }, "×");
+    const remove = el("button", { "aria-label": t("remove"), title: t("remove"), onclick: () => { row.remove(); this.edited(); this.body.lastElementChild.querySelector("input").focus(); } }, "×");
     const row = el("tr", {}, fields.map((field) => el("td", {}, field)), el("td", {}, remove));
     return row;
   }
@@ -99,7 +115,10 @@ export class Glossary {
     this.changed();
   }
 
-  /** Several terms at once, from a table or a text. */
+  /**
+   * Several terms at once, from a table or a text.
+   * @param {ClipboardEvent} event
+   */
   paste(event) {
     const text = event.clipboardData.getData("text");
     if (!/[\t\n]/.test(text.trim())) return;
@@ -107,6 +126,7 @@ export class Glossary {
     this.add(rowsOf(text));
   }
 
+  /** @param {string[][]} rows */
   add(rows) {
     const last = this.body.lastChild;
     for (const row of rows) if (row.join("")) last.before(this.row([row[0], row.slice(1).join(" ")]));
@@ -118,7 +138,7 @@ export class Glossary {
     const isFull = this.terms.length > MAX_TERMS;
     this.problem.textContent = wrong >= 0 ? t("notATerm", wrong + 1) : isFull ? t("tooManyTerms", MAX_TERMS) : this.hasFormer ? t("formerTerms") : "";
     this.summary.textContent = this.terms.length ? t("glossaryOf", this.terms.length) : t("glossary");
-    [...this.body.rows].forEach((row, i, all) => { row.lastChild.firstChild.hidden = i === all.length - 1; });
+    [...this.body.rows].forEach((row, i, all) => { row.querySelector("button").hidden = i === all.length - 1; });
     this.exportAction.hidden = !this.terms.length;
   }
 }

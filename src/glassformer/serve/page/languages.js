@@ -5,6 +5,9 @@ import { languageName, t } from "./strings.js";
 
 /** Two fields for the languages of a translation; `changed` is called when the user, or the detection, changes one. */
 export class Languages {
+  /**
+   * @param {LanguageRow[]} languages @param {ModelRow[]} models @param {Settings} settings @param {() => void} changed
+   */
   constructor(languages, models, settings, changed) {
     this.rows = new Map(languages.map((language) => [language.code, language]));
     this.models = models;
@@ -20,20 +23,24 @@ export class Languages {
     this.setTargets(to ?? settings.language.target?.code);
   }
 
+  /** @param {string} label @param {string[][]} rows */
   select(label, rows) {
     const change = () => { this.detected = undefined; this.setTargets(this.target.value); this.changed(); };
     return el("select", { "aria-label": label, onchange: change }, rows.map(([code, name]) => el("option", { value: code }, name)));
   }
 
+  /** @param {string} code */
   name(code) {
     return languageName(code, this.rows.get(code)?.name);
   }
 
+  /** @param {string} code @returns {string[]} */
   targetsOf(code) {
     if (code === "auto") return [...new Set(this.codes.flatMap((other) => this.targetsOf(other)))];
     return (this.rows.get(code)?.targets ?? []).filter((other) => other !== code);
   }
 
+  /** @param {string} wanted */
   setTargets(wanted) {
     const codes = this.targetsOf(this.source.value);
     this.target.replaceChildren(...codes.map((code) => el("option", { value: code }, this.name(code))));
@@ -58,7 +65,10 @@ export class Languages {
     return this.models.find((model) => model.source === source && model.target === target);
   }
 
-  /** Show the detected language. If it is the target, another target is chosen. Returns what the user is to know. */
+  /**
+   * Show the detected language. If it is the target, another target is chosen. Returns what the user is to know.
+   * @param {string} code
+   */
   showDetected(code) {
     if (!this.isAuto) return "";
     this.source.options[0].textContent = code ? t("detected", this.name(code)) : t("detect");

@@ -13,6 +13,7 @@ const isSearch = ([name, x]) => name in LIMITS && x >= LIMITS[name][0] && x <= L
 /** The settings of the inside: heads that are switched off, the search, the head that is shown, and the domain; undefined if it is not asked for. */
 export const linkedInside = settings(asked.get("inside"));
 
+/** @param {string | null} text @returns {InsideBegin | undefined} */
 function settings(text) {
   if (text === null) return undefined;
   try {
@@ -29,7 +30,10 @@ function settings(text) {
   }
 }
 
-/** The address of this page with a text and the settings of the inside. */
+/**
+ * The address of this page with a text and the settings of the inside.
+ * @param {string} text @param {InsideBegin} settings
+ */
 export function linkTo(text, { wanted, view, tag }) {
   const inside = JSON.stringify({ ...wanted, view, tag });
   const [pair] = /^#[\w-]+-\w+/.exec(location.hash) ?? [];

@@ -36,17 +36,24 @@ async function start() {
     shortcuts,
   );
   document.addEventListener("keydown", (event) => {
-    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.target.isContentEditable;
+    const target = /** @type {HTMLElement} */ (event.target);
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable;
     if (event.key === "?" && !typing) shortcuts.showModal();
   });
   const waiting = el("p", { role: "alert", class: "notice" });
   main.append(waiting);
+  /** @type {Say} */
   const say = (...message) => showStatus(waiting, ...message);
   if (IS_LOCAL) {
     say(t("loading"));
     whileLoading((fraction) => say(t("loaded", Math.floor(100 * fraction))));
   }
-  let languages, models, settings;
+  /** @type {LanguageRow[]} */
+  let languages;
+  /** @type {ModelRow[]} */
+  let models;
+  /** @type {Settings} */
+  let settings;
   try {
     [languages, models, settings] = await Promise.all(["/languages", "/models", "/frontend/settings"].map((path) => retrying(() => get(path), say)));
   } catch (error) {
@@ -55,14 +62,19 @@ async function start() {
   }
   if (IS_LOCAL) say();
   if (settings.keyRequired) main.append(keyField());
+  /** @param {ModelRow} model */
   const isTranslator = (model) => model.pipeline === "translation" && model.source;
+  /** @type {[name: string, label: string, title: string, build: () => HTMLElement][]} */
   const pages = []; // [name, label, title, function that builds it]
   if (models.some(isTranslator)) pages.push(["translation", t("translate"), t("translate"), () => translator(languages, models, settings)]);
   for (const model of models) {
     if (model.pipeline && !isTranslator(model)) pages.push([model.id, model.id, `${model.id}: ${taskName(model)}`, () => form(model, settings)]);
   }
+  /** @type {Map<string, HTMLElement>} */
   const shown = new Map();
+  /** @type {string} */
   let current;
+  /** @param {string} name */
   const open = (name) => {
     current = name;
     for (const [id, , title, build] of pages) {
@@ -73,7 +85,7 @@ async function start() {
       }
       if (shown.has(id)) shown.get(id).hidden = id !== name;
     }
-    for (const tab of tabs.children) tab.setAttribute("aria-current", tab.dataset.name === name ? "page" : "false");
+    for (const tab of tabs.children) tab.setAttribute("aria-current", tab.getAttribute("data-name") === name ? "page" : "false");
   };
   for (const [id, label] of pages) tabs.append(el("button", { class: "tab", "data-name": id, onclick: () => open(id) }, label));
   tabs.hidden = pages.length < 2;

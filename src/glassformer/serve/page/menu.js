@@ -5,9 +5,14 @@ import { t } from "./strings.js";
 
 /** A menu at an element. Groups are lists of [text in bold, other text, function] under a heading. */
 export class Menu {
-  /** @param closed called when the menu is closed; with true if the focus is to return to the word */
+  /**
+   * @param {HTMLElement} anchor @param {[heading: string, rows: MenuRow[]][]} groups
+   * @param {(isReturning: boolean) => void} closed called when the menu is closed; with true if the focus is to return
+   *   to the word
+   */
   constructor(anchor, groups, closed) {
     this.closed = closed;
+    /** @type {HTMLElement[]} */
     this.items = [];
     const children = groups.filter(([, rows]) => rows.length).flatMap(([heading, rows]) => [
       el("li", { role: "presentation", class: "heading" }, heading),
@@ -18,7 +23,9 @@ export class Menu {
       }),
     ]);
     this.node = el("ul", { role: "listbox", "aria-label": t("alternatives"), class: "menu", onkeydown: (event) => this.key(event) }, children);
-    this.node.addEventListener("focusout", (event) => { if (!this.node.contains(event.relatedTarget)) this.close(); });
+    this.node.addEventListener("focusout", ({ relatedTarget }) => {
+      if (!this.node.contains(/** @type {Node} */ (relatedTarget))) this.close();
+    });
     document.body.append(this.node);
     const box = anchor.getBoundingClientRect();
     const { offsetHeight: height, offsetWidth: width } = this.node;
@@ -28,9 +35,10 @@ export class Menu {
     this.items[0].focus();
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     const { items } = this;
-    const at = items.indexOf(document.activeElement);
+    const at = items.findIndex((item) => item === document.activeElement);
     if (event.key === "ArrowDown") items[(at + 1) % items.length].focus();
     else if (event.key === "ArrowUp") items[(at + items.length - 1) % items.length].focus();
     else if (event.key === "Enter" || event.key === " ") items[at].click();

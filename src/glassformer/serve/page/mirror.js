@@ -8,12 +8,15 @@ import { sentenceAt, wordsOf } from "./sentences.js";
  * `onword` is called with the sentence and the index of its word under the pointer or at the caret, or with nothing.
  */
 export class Mirror {
+  /** @param {HTMLTextAreaElement} input */
   constructor(input) {
     this.input = input;
     this.text = document.createTextNode("\n");
     this.copy = el("div", { class: "copy", "aria-hidden": "true", dir: "auto" }, this.text);
     this.node = el("div", { class: "mirror" }, this.copy, input);
+    /** @type {Sentence[]} */
     this.parts = [];
+    /** @type {(part?: Sentence, index?: number) => void} */
     this.onword = () => {};
     input.addEventListener("mousemove", (event) => this.atPointer(event));
     input.addEventListener("mouseleave", () => this.onword());
@@ -25,11 +28,13 @@ export class Mirror {
     if (document.activeElement === this.input) this.report(this.wordAt(this.input.selectionStart));
   }
 
+  /** @param {string} text @param {Sentence[]} parts */
   show(text, parts) {
     if (this.text.data !== `${text}\n`) this.text.data = `${text}\n`; // the line end gives the last line its height
     this.parts = parts;
   }
 
+  /** @param {MouseEvent} event */
   atPointer({ clientX: x, clientY: y }) {
     const caret = document.caretPositionFromPoint?.(x, y);
     const found = caret?.offsetNode === this.input ? this.wordAt(caret.offset) : undefined;
@@ -42,7 +47,10 @@ export class Mirror {
     this.onword(found?.part, found?.index);
   }
 
-  /** The word at a position of the text. */
+  /**
+   * The word at a position of the text.
+   * @param {number} position
+   */
   wordAt(position) {
     const part = sentenceAt(this.parts, position);
     if (!part) return undefined;
@@ -51,6 +59,7 @@ export class Mirror {
     return index < 0 ? undefined : { part, index, word: words[index] };
   }
 
+  /** @param {Sentence} part @param {RegExpMatchArray} word */
   rangeOf(part, word) {
     const range = new Range();
     const start = part.start + word.index;
@@ -59,12 +68,15 @@ export class Mirror {
     return range;
   }
 
-  /** Highlight words of a sentence, by their indices. */
+  /**
+   * Highlight words of a sentence, by their indices.
+   * @param {Sentence | undefined} part @param {number[]} indices
+   */
   highlight(part, indices = []) {
-    if (!globalThis.CSS?.highlights) return; // an old browser
+    if (!window.CSS?.highlights) return; // an old browser
     const words = part && indices.length ? wordsOf(part.text) : [];
     const ranges = indices.filter((i) => words[i]).map((i) => this.rangeOf(part, words[i]));
-    CSS.highlights.set("source", new Highlight(...ranges));
+    window.CSS.highlights.set("source", new window.Highlight(...ranges));
   }
 
   /** The sentence at the caret. */

@@ -15,15 +15,24 @@ export class Output {
   constructor() {
     this.tail = document.createTextNode("");
     this.node = el("div", { class: "output", role: "group", "aria-label": t("targetText"), tabindex: "-1", dir: "auto" }, this.tail);
+    /** @type {OutputRow[]} */
     this.rows = [];
+    /** @type {WeakMap<Node, OutputRow>} */
     this.rowOf = new WeakMap(); // by the element of the sentence
+    /** @type {HTMLElement[]} */
     this.marked = [];
-    this.onword = this.onopen = () => {};
+    /** @type {(part?: Sentence, index?: number) => void} */
+    this.onword = () => {};
+    /** @type {(part: Sentence, index: number, word: HTMLElement) => void} */
+    this.onopen = () => {};
+    /** @type {HTMLElement | undefined} */
+    this.current = undefined;
+    /** @param {Event} event @param {Output["onopen"]} act */
     const at = (event, act) => {
-      const word = event.target.closest?.(".word");
+      const word = /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest?.(".word"));
       if (word) act(...this.position(word), word);
     };
-    this.node.addEventListener("mouseover", (event) => (event.target.closest(".word") ? at(event, this.report) : this.onword()));
+    this.node.addEventListener("mouseover", (event) => (/** @type {Element} */ (event.target).closest(".word") ? at(event, this.report) : this.onword()));
     this.node.addEventListener("mouseleave", () => this.onword());
     this.node.addEventListener("focusin", (event) => at(event, (part, index, word) => { this.setCurrent(word); this.onword(part, index); }));
     this.node.addEventListener("focusout", () => this.onword());
@@ -31,14 +40,19 @@ export class Output {
     this.node.addEventListener("keydown", (event) => at(event, () => this.key(event)));
   }
 
+  /** @param {Sentence} part @param {number} index */
   report = (part, index) => this.onword(part, index);
 
+  /** @param {HTMLElement} word @returns {[part: Sentence, index: number]} */
   position(word) {
     const row = this.rowOf.get(word.parentNode);
     return [row.part, row.words.indexOf(word)];
   }
 
-  /** Show the translations of the sentences of a text, with the white space between the sentences of the text. */
+  /**
+   * Show the translations of the sentences of a text, with the white space between the sentences of the text.
+   * @param {string} text @param {Sentence[]} parts
+   */
   show(text, parts) {
     const hadFocus = this.node.contains(document.activeElement) && document.activeElement !== this.node;
     const [row, index] = this.currentPosition();
@@ -67,6 +81,7 @@ export class Output {
     if (hadFocus && !this.node.contains(document.activeElement)) this.current?.focus();
   }
 
+  /** @param {OutputRow} row */
   rendered(row) {
     const { part, gap, shown, isWaiting } = row;
     row.words = [];
@@ -76,7 +91,7 @@ export class Output {
       if (shown) sentence.append(shown.text);
       else {
         sentence.classList.add("skeleton");
-        sentence.style.setProperty("--n", part.text.length);
+        sentence.style.setProperty("--n", String(part.text.length));
       }
     } else {
       let end = 0;
@@ -124,6 +139,7 @@ export class Output {
     return this.rows[this.currentPosition()[0]]?.part;
   }
 
+  /** @param {HTMLElement | undefined} word */
   setCurrent(word) {
     if (word === this.current) return; // without its tabindex, a word loses the focus
     for (const name of ["tabindex", "role", "aria-haspopup"]) this.current?.removeAttribute(name);
@@ -133,7 +149,10 @@ export class Output {
     word?.setAttribute("aria-haspopup", "listbox");
   }
 
-  /** Focus a word of a sentence, if it is still there. */
+  /**
+   * Focus a word of a sentence, if it is still there.
+   * @param {Sentence} part @param {number} index
+   */
   focus(part, index) {
     const word = this.rows.find((row) => row.part.start === part.start)?.words[index];
     if (!word) return;
@@ -152,7 +171,10 @@ export class Output {
     event.preventDefault();
   }
 
-  /** Highlight words of a sentence, by their indices. */
+  /**
+   * Highlight words of a sentence, by their indices.
+   * @param {Sentence | undefined} part @param {number[]} indices
+   */
   highlight(part, indices = []) {
     this.marked.forEach((word) => word.classList.remove("on"));
     const row = part && this.rows.find((row) => row.part.start === part.start);
@@ -160,7 +182,10 @@ export class Output {
     this.marked.forEach((word) => word.classList.add("on"));
   }
 
-  /** The words before a word, as the beginning of a translation. */
+  /**
+   * The words before a word, as the beginning of a translation.
+   * @param {Sentence} part @param {number} index
+   */
   prefix(part, index) {
     return wordsOf(part.translation.text).slice(0, index).map(([word]) => word).join(" ");
   }

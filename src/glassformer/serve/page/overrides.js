@@ -7,20 +7,27 @@ import { t } from "./strings.js";
 
 /** Choices and corrections by target language and sentence, with undo; `changed` is called after each. */
 export class Overrides {
+  /** @param {() => void} changed @param {(translation: Override) => void} undone */
   constructor(changed, undone) {
     this.changed = changed;
     this.undone = undone; // called with what was undone
+    /** @type {Map<string, Override>} */
     this.all = new Map(kept("overrides", () => [...this.all]));
+    /** @type {[key: string, translation: Override | undefined][]} */
     this.before = []; // what each change replaced
     this.undoAction = el("button", { onclick: () => this.undo() }, t("undo"));
     this.downloadAction = el("button", { onclick: () => this.download() });
   }
 
+  /** @param {string} text @param {string} target */
   find(text, target) {
     return this.all.get(`${target} ${text}`);
   }
 
-  /** Replace the translation of a sentence; `pair` is the direction. */
+  /**
+   * Replace the translation of a sentence; `pair` is the direction.
+   * @param {string} text @param {string[]} pair @param {SentenceTranslation} translation
+   */
   set(text, pair, translation) {
     const key = `${pair[1]} ${text}`;
     this.before.push([key, this.all.get(key)]);
@@ -38,11 +45,15 @@ export class Overrides {
     this.undone(current);
   }
 
+  /** @param {string[]} pair */
   corrections(pair) {
     return [...this.all.values()].filter((row) => row.isCorrected && row.pair.join() === pair.join());
   }
 
-  /** Show what can be done for a direction. */
+  /**
+   * Show what can be done for a direction.
+   * @param {string[]} pair
+   */
   show(pair) {
     this.pair = pair;
     const { length } = this.corrections(pair);

@@ -8,35 +8,45 @@ const DRAFT_MS = 400; // between two requests for the sentence that is being typ
 const KEPT = 20000; // translations; more than a text has sentences
 
 export class Requests {
-  /**
-   * @param request function of texts, options and an AbortSignal that returns a promise of translations
-   * @param found called when there are translations; with the start of a draft and its translation, if it was one
-   * @param failed called with an error after which nothing is asked until the text changes
-   */
+  /** @param {RequestOptions} options */
   constructor({ request, found, failed, say }) {
-    Object.assign(this, { request, found, failed, say });
+    this.request = request;
+    this.found = found;
+    this.failed = failed;
+    this.say = say;
+    /** @type {Map<string, SentenceTranslation>} */
     this.kept = new Map(); // by number of the options and text
     this.numbers = new Map();
+    /** @type {Set<RequestBatch>} */
     this.running = new Set();
+    /** @type {Sentence[]} */
     this.parts = [];
+    /** @type {Sentence | undefined} */
+    this.draft = undefined;
     this.lastDraft = -Infinity;
   }
 
+  /** @param {string} text */
   key(text) {
     return `${this.number} ${text}`;
   }
 
+  /** @param {string} text */
   find(text) {
     return this.kept.get(this.key(text));
   }
 
+  /** @param {string} key @param {SentenceTranslation} translation */
   set(key, translation) {
     this.kept.delete(key);
     this.kept.set(key, translation);
     if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
   }
 
-  /** The options of translations that are found and asked for from now on. */
+  /**
+   * The options of translations that are found and asked for from now on.
+   * @param {object} options
+   */
   use(options) {
     const name = JSON.stringify(options);
     if (!this.numbers.has(name)) this.numbers.set(name, this.numbers.size);
@@ -44,9 +54,14 @@ export class Requests {
     this.options = options;
   }
 
-  /** Ask for what is not known of the sentences of a text. */
+  /**
+   * Ask for what is not known of the sentences of a text.
+   * @param {Sentence[]} parts @param {Sentence} [draft]
+   */
   want(parts, draft) {
-    Object.assign(this, { parts, draft, hasFailed: false });
+    this.parts = parts;
+    this.draft = draft;
+    this.hasFailed = false;
     const wanted = new Set(parts.map((part) => part.text));
     for (const batch of this.running) {
       const isNeeded = batch.texts.some((text) => wanted.has(text)) || (batch.draft && batch.draft.start === draft?.start);
@@ -55,6 +70,7 @@ export class Requests {
     this.ask();
   }
 
+  /** @param {RequestBatch} batch */
   stop(batch) {
     batch.controller.abort();
     this.running.delete(batch);
@@ -81,6 +97,7 @@ export class Requests {
     }
   }
 
+  /** @param {RequestBatch} batch */
   async run(batch) {
     this.running.add(batch);
     const { texts, draft, controller: { signal } } = batch;

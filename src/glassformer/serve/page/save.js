@@ -1,6 +1,9 @@
 // Files that the page makes.
 
-/** A file made of a text, which the browser saves. */
+/**
+ * A file made of a text, which the browser saves.
+ * @param {string} name @param {string} text
+ */
 export function saveAs(name, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));

@@ -7,15 +7,20 @@ const SENTENCE = new RegExp(
 );
 const END = /[.!?…。！？]["'”’»)\]]*$/u;
 
+/** @type {Map<string, [index: number, sentence: string][]>} */
 let known = new Map(); // sentences of the lines of the last text: a key press changes one line
 
-/** The sentences of a text with their positions. */
+/**
+ * The sentences of a text with their positions.
+ * @param {string} text @returns {Sentence[]}
+ */
 export function sentencesOf(text) {
   const sentences = [];
   const lines = new Map();
   let start = 0;
   for (const line of text.split("\n")) {
-    const found = known.get(line) ?? [...line.matchAll(SENTENCE)].map((match) => [match.index, match[0].trimEnd()]);
+    const found = known.get(line)
+      ?? [...line.matchAll(SENTENCE)].map(/** @returns {[number, string]} */ (match) => [match.index, match[0].trimEnd()]);
     lines.set(line, found);
     for (const [index, sentence] of found) sentences.push({ start: start + index, text: sentence });
     start += line.length + 1;
@@ -24,12 +29,18 @@ export function sentencesOf(text) {
   return sentences;
 }
 
-/** The sentence at a position of the text. */
+/**
+ * The sentence at a position of the text.
+ * @param {Sentence[]} parts @param {number} position
+ */
 export function sentenceAt(parts, position) {
   return parts.findLast((part) => part.start <= position);
 }
 
-/** Whether a sentence is being typed at a position: it has the position in it, and no end before it. */
+/**
+ * Whether a sentence is being typed at a position: it has the position in it, and no end before it.
+ * @param {Sentence} part @param {number} position
+ */
 export function isDraft({ start, text }, position) {
   const end = start + text.length;
   return start < position && position <= end && !(position === end && END.test(text));
@@ -37,7 +48,10 @@ export function isDraft({ start, text }, position) {
 
 const WORD = /[^\p{White_Space}\x1c-\x1f]+/gu; // as str.split of Python, by which the server numbers words; \s differs
 
-/** The words of a text with their positions. */
+/**
+ * The words of a text with their positions.
+ * @param {string} text
+ */
 export function wordsOf(text) {
   return [...text.matchAll(WORD)];
 }

@@ -4,7 +4,10 @@ import { session } from "./storage.js";
 
 const values = new Map(); // functions that return what is kept, by name
 
-/** Keep a value, which a function returns, under a name. Returns what was kept before, or null. */
+/**
+ * Keep a value, which a function returns, under a name. Returns what was kept before, or null.
+ * @param {string} name @param {() => unknown} value @returns {any}
+ */
 export function kept(name, value) {
   values.set(name, value);
   return JSON.parse(session.get(`kept.${name}`) ?? "null");

@@ -79,15 +79,21 @@ const STRINGS = {
 /** Language of the interface: chosen before, else that of the browser. */
 export const interfaceLanguage = local.get("interface") ?? (navigator.language.startsWith("fr") ? "fr" : "en");
 
-/** A text of the interface, with values in place of {0}, {1}. */
+/**
+ * A text of the interface, with values in place of {0}, {1}.
+ * @param {keyof (typeof STRINGS)["en" | "fr"]} name @param {...(string | number)} values @returns {any}
+ */
 export function t(name, ...values) {
   const text = STRINGS[interfaceLanguage][name];
-  return typeof text === "string" ? text.replace(/\{(\d)\}/g, (_, i) => values[i]) : text;
+  return typeof text === "string" ? text.replace(/\{(\d)\}/g, (_, i) => String(values[i])) : text;
 }
 
 const languageNames = new Intl.DisplayNames([interfaceLanguage], { type: "language", fallback: "none" });
 
-/** Name of a language in the language of the interface, else the name that is given. */
+/**
+ * Name of a language in the language of the interface, else the name that is given.
+ * @param {string} code @param {string} name
+ */
 export function languageName(code, name = code) {
   let found;
   try {

@@ -26,7 +26,10 @@ import { views } from "./views.js";
 const MANY = 20; // sentences, from which on the number of those that are translated is shown
 const N_SENTENCES = 3; // other translations of a whole sentence
 
-/** The two panes of translation, and the files. */
+/**
+ * The two panes of translation, and the files.
+ * @param {LanguageRow[]} rows @param {ModelRow[]} models @param {Settings} settings
+ */
 export function translator(rows, models, settings) {
   const input = el("textarea", { "aria-label": t("sourceText"), placeholder: t("placeholder"), spellcheck: "true", autofocus: true, dir: "auto" });
   const mirror = new Mirror(input);
@@ -35,25 +38,33 @@ export function translator(rows, models, settings) {
   const progress = el("span", { class: "progress" });
   const counter = el("small", { class: "counter" });
   const tooLong = el("p", { class: "problem", role: "alert", hidden: true });
+  /** @type {Sentence[]} */
   let parts = []; // the sentences, with their translations
   let isHeld = false; // while a menu or the editor is open, the translation stays as it is
-  let menu, opening;
+  /** @type {Menu} */
+  let menu;
+  let opening;
 
+  /** @type {Say} */
   const say = (...message) => showStatus(status, ...message);
   const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.terms, ...choices.fields });
+  /** @param {Sentence} part */
   const pairOf = (part) => (languages.isAuto ? [part.translation.source, languages.target.value] : languages.pair);
+  /** @param {Sentence} part */
   const bodyFor = (part) => {
     const [source, target] = pairOf(part);
     return { q: part.text, source, target, terms: glossary.terms, ...choices.fields };
   };
 
+  /** @type {RequestOptions["request"]} */
   const request = async (texts, wanted, signal) => {
     const found = await post("/translate", { q: texts, ...wanted, align: true, confidence: true }, signal);
-    return texts.map((text, i) => ({
+    return texts.map((_, i) => ({
       text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
       missing: found.missing?.[i] ?? [], match: found.match?.[i], source: found.detectedLanguage?.[i].language ?? wanted.source,
     }));
   };
+  /** @type {RequestOptions["found"]} */
   const found = (start, draft) => {
     const part = draft && parts.find((part) => part.start === start);
     if (part) part.previous = draft; // a sentence that has gone on in the meantime
@@ -62,6 +73,7 @@ export function translator(rows, models, settings) {
     detect();
   };
   let isWaiting = false; // for a server that is busy or does not answer
+  /** @type {Say} */
   const wait = (...message) => {
     isWaiting = message.length > 0;
     say(...message);
@@ -88,6 +100,7 @@ export function translator(rows, models, settings) {
     showActions(done);
   };
 
+  /** @param {number} done */
   const showActions = (done) => {
     const hasText = parts.length > 0;
     empty.hidden = input.value !== "" || isHeld;
@@ -136,17 +149,21 @@ export function translator(rows, models, settings) {
   const languages = new Languages(rows, models, settings, changed);
   const glossary = new Glossary(changed);
   const choices = new Choices(settings, changed);
+  /** @param {Override} translation */
   const undone = (translation) => translation?.isCorrected && settings.suggestions && say(t("stillStored"));
   const overrides = new Overrides(update, undone);
 
+  /** @param {Sentence} part @param {number[]} target @param {number[]} source */
   const highlight = (part, target, source) => {
     output.highlight(part, target);
     mirror.highlight(part, source);
   };
+  /** @param {Sentence} part */
   const alignmentOf = (part) => part?.translation?.alignment ?? [];
   output.onword = (part, word) => highlight(part, [word], alignmentOf(part).filter(([, k]) => k === word).map(([s]) => s));
   mirror.onword = (part, word) => highlight(part, alignmentOf(part).filter(([s]) => s === word).map(([, k]) => k), [word]);
 
+  /** @param {Sentence} part @param {Partial<SentenceTranslation>} chosen */
   const choose = (part, { text, alignment = [], words = [], missing = [] }) =>
     overrides.set(part.text, pairOf(part), { text, alignment, words, missing, source: part.translation.source });
 
@@ -155,7 +172,10 @@ export function translator(rows, models, settings) {
     const own = (opening = {});
     const prefix = output.prefix(part, index);
     const body = bodyFor(part);
-    let others, sentences;
+    /** @type {TranslationOutput[]} */
+    let others;
+    /** @type {string[]} */
+    let sentences;
     output.node.setAttribute("aria-busy", "true");
     try {
       [{ continuations: others }, { alternatives: sentences = [] }] = await Promise.all([
@@ -169,10 +189,13 @@ export function translator(rows, models, settings) {
       output.node.removeAttribute("aria-busy");
     }
     if (opening !== own || !word.isConnected) return;
-    const next = others.map((record) => [record, wordsOf(record.text.slice(prefix.length)).map(([text]) => text)])
-      .filter(([, [first]]) => first && first !== word.textContent)
-      .map(([record, [first, ...rest]]) => [first, rest.slice(0, 4).join(" "), () => choose(part, record)]);
-    const whole = sentences.filter((text) => text !== part.translation.text).map((text) => ["", text, () => choose(part, { text })]);
+    const next = others
+      .map((record) => ({ record, words: wordsOf(record.text.slice(prefix.length)).map(([text]) => text) }))
+      .filter(({ words: [first] }) => first && first !== word.textContent)
+      .map(/** @returns {MenuRow} */ ({ record, words: [first, ...rest] }) => (
+        [first, rest.slice(0, 4).join(" "), () => choose(part, record)]));
+    const whole = sentences.filter((text) => text !== part.translation.text)
+      .map(/** @returns {MenuRow} */ (text) => ["", text, () => choose(part, { text })]);
     isHeld = true;
     menu = new Menu(word, [
       [t("otherWords"), next], [t("otherSentences"), whole], [t("sentence"), [[t("correct"), "", () => edit(part)]]],
@@ -184,7 +207,9 @@ export function translator(rows, models, settings) {
   };
 
   /** Edit translations, first that of a sentence. */
+  /** @type {ReturnType<typeof editor>} */
   let editing;
+  /** @param {Sentence | undefined} part */
   const edit = (part) => {
     const translated = parts.filter((part) => part.translation).map((part) => ({ ...part }));
     const first = Math.max(0, translated.findIndex(({ start }) => start === part?.start));
@@ -200,6 +225,7 @@ export function translator(rows, models, settings) {
     editing.start();
   };
 
+  /** @param {Sentence} part @param {string} text */
   const correct = (part, text) => {
     const pair = pairOf(part);
     overrides.set(part.text, pair, { text, alignment: [], words: [], missing: [], source: pair[0], isCorrected: true });
@@ -224,6 +250,7 @@ export function translator(rows, models, settings) {
     if (input.value) { input.value = ""; update(); }
   };
   const current = () => (document.activeElement === input ? mirror.current() : output.currentPart ?? mirror.current()) ?? parts[0];
+  /** @param {InsideBegin} [begin] */
   const lookInside = (begin) => inspect(languages.model?.id, () => ({ text: current()?.text ?? "", tag: choices.fields.tag }), say, begin);
 
   const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
@@ -234,6 +261,7 @@ export function translator(rows, models, settings) {
   const codeAction = codeButton(() => ["/translate", { q: input.value.slice(0, settings.charLimit), ...options() }], settings.keyRequired);
   const uncertain = el("input", { type: "checkbox", onchange: () => showUncertain(uncertain.checked) });
   const uncertainLabel = el("label", { class: "switch" }, uncertain, el("span", { class: "uncertain" }, t("uncertainWords")));
+  /** @param {boolean} isOn */
   const showUncertain = (isOn) => {
     local.set("uncertain", isOn ? "on" : "off");
     output.node.classList.toggle("unmarked", !isOn);
@@ -263,7 +291,10 @@ export function translator(rows, models, settings) {
   const files = fileTranslation(settings, fieldsOf, () => tabs.open(1));
   const tabs = views([[t("text"), text], [t("files"), files]]);
 
-  /** The fields of the request for a file, with the terms of its direction. */
+  /**
+   * The fields of the request for a file, with the terms of its direction.
+   * @param {File} file @returns {Promise<Record<string, string>>}
+   */
   async function fieldsOf(file) {
     const { source, target } = options();
     let from = source;

@@ -2,7 +2,10 @@
 
 import { el } from "./elements.js";
 
-/** Tabs for panels. */
+/**
+ * Tabs for panels.
+ * @param {[label: string, panel: HTMLElement][]} rows
+ */
 export function views(rows) {
   const tabs = rows.map(([label, panel], i) => {
     panel.id = `view${i}`;
@@ -15,6 +18,7 @@ export function views(rows) {
       tabs[next].focus();
     } }, label);
   });
+  /** @param {number} i */
   const open = (i) => rows.forEach(([, panel], k) => {
     panel.hidden = i !== k;
     tabs[k].setAttribute("aria-selected", String(i === k));
