@@ -26,11 +26,14 @@ quick: $(VENV)/.dev
 exhaustive: $(VENV)/.dev
 	JAXTYPING_DISABLE=1 $(BIN)/pytest -q -m exhaustive
 
+# The types of the JavaScript of the pages are checked if there is a tsc (tsconfig.json); CI has one.
+NO_TSC = There is no tsc, so the types of the JavaScript are not checked: apt install node-typescript, or npm install -g typescript
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if command -v tsc > /dev/null; then echo tsc; tsc; else echo "$(NO_TSC)"; [ "$$CI" != true ]; fi
 
 # Known vulnerabilities of what is installed, by PyPI's database, which mirrors may not have: what is not found is listed.
 audit: $(VENV)/.run
