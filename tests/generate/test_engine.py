@@ -121,7 +121,9 @@ JOINED = [
 """Options, and tokens that every output begins with."""
 
 
-@pytest.mark.parametrize("model", ["compiled", "compiled without C"], indirect=True)
+@pytest.mark.parametrize(
+    "model", ["compiled", pytest.param("compiled without C", marks=pytest.mark.slow)], indirect=True
+)
 @pytest.mark.parametrize(("options", "prefix"), JOINED)
 def test_requests_that_begin_later_join_the_search_that_is_computed(model, options, prefix):
     """One search has all requests, at different positions; each result is that of the request alone."""

@@ -120,6 +120,7 @@ def test_a_bart_is_fine_tuned(both, tmp_path):
     assert task.config.learned_positions
 
 
+@pytest.mark.slow
 def test_it_has_no_export_to_ctranslate2(both, tmp_path):
     from glassformer.interop.export import export_verified
 

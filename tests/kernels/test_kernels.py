@@ -372,6 +372,7 @@ def test_product_of_floats(variant, n, width, outputs, n_threads, seed):
     assert not out[:, outputs:].any()
 
 
+@pytest.mark.slow
 @shapes
 @given(n=rows, width=widths | st.just(1100), outputs=widths, seed=seeds)
 def test_the_bits_of_a_product_of_floats_depend_on_its_row_only(n, width, outputs, seed):

@@ -51,7 +51,8 @@ def trained(task, rng: random.Random) -> tuple[Transformer, set[tuple[int, ...]]
     return model.eval(), seen
 
 
-@pytest.mark.parametrize("name", [pytest.param("copy", marks=pytest.mark.slow), "reverse"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["copy", "reverse"])
 def test_unseen_sequences_come_out_without_a_mistake(name):
     task, rng = TASKS[name], random.Random(7)
     model, seen = trained(task, rng)

@@ -69,6 +69,7 @@ def retained_bytes(step: TrainingStep) -> int:
     return sum(event.self_cpu_memory_usage for event in profile.key_averages())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", MODELS)
 def test_the_forward_pass_keeps_little_more_than_the_inputs_of_the_blocks(family):
     layers = 5

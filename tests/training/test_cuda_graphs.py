@@ -100,7 +100,7 @@ def assert_same_weights(actual, expected) -> None:
             torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("n_parts", [1, 3])
+@pytest.mark.parametrize("n_parts", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_training_with_graphs_equals_training_without(trainer, n_parts):
     batches = [trainer.micro_batches(np.arange(start, N_PAIRS, 3)) * n_parts for start in (0, 1, 2)] * 4
     before = weights(trainer)

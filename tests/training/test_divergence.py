@@ -131,6 +131,7 @@ def killing(corrupt, at: int):
     return corrupt_or_kill
 
 
+@pytest.mark.slow
 def test_skipped_updates_are_counted_and_reported(corrupted, tmp_path):
     """Also one that no record has: records end at multiples of 10."""
     corrupted(tmp_path, bad_loss(12, 14, 40, 52), steps=53)
@@ -188,6 +189,7 @@ def test_a_dev_loss_that_is_not_finite_returns_to_the_best_weights(corrupted, tm
     assert all(weight.isfinite().all() for weight in weights.values())
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_again_and_again_ends_with_the_evidence(corrupted, tmp_path):
     with pytest.raises(UserError, match=r"step \d+: the training diverged: .*\n.*best.step-50\.\n.*lower --lr than"):
         corrupted(tmp_path, bad_loss(*range(30, STEPS)))

@@ -59,6 +59,7 @@ def messages(trainer, monkeypatch) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graphs", [False, True])
 def test_an_update_that_ran_out_of_memory_is_repeated_in_parts_with_the_same_result(
     trainer, monkeypatch, messages, graphs
@@ -102,6 +103,7 @@ def test_a_repeated_update_has_the_random_numbers_of_one_with_small_micro_batche
     torch.testing.assert_close(cut, expected, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_the_smaller_limit_is_stored_for_the_resumed_run(trainer, monkeypatch, messages):
     limit_memory(trainer, monkeypatch, 7 * int(trainer.sampler.lengths.max()))
     updated(trainer)

@@ -245,6 +245,7 @@ def test_the_kernel_for_packed_sequences_has_the_output_and_gradients_of_a_mask(
     torch.testing.assert_close(actual, expected_gradients, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_the_compiler_can_trace_the_kernel(is_packed):
     kernel = pytest.importorskip("glassformer.nn.short_attention")

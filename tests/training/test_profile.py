@@ -114,6 +114,7 @@ def test_the_profile_of_a_run(profiled):
     assert "profile = false" in (out / "run.toml").read_text()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_has_a_profile_of_its_steps(trainer, monkeypatch):
     messages = []
     trainer.config = trainer.step.config = trainer.config.model_copy(update={"profile": True, "validate_every": 1000})
