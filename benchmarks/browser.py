@@ -25,7 +25,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchmarks.firefox import Firefox
-from benchmarks.machine import save
+from benchmarks.machine import load_own, save
 from benchmarks.models import random_translator
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
@@ -176,7 +176,7 @@ def main():
     if n_threads() != 1:
         sys.exit("set OMP_NUM_THREADS=1: the page has one thread")
     with tempfile.TemporaryDirectory() as folder, browsers() as found:
-        results = {}
+        results = load_own("browser").get("results", {})
         for argument in sys.argv[1:]:
             name, _, paths = argument.partition("=")
             model, src = paths.split(",")

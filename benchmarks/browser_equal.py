@@ -14,14 +14,15 @@ from pathlib import Path
 from tests.browser.test_engine import TEXTS
 
 from benchmarks.browser import CALL, browsers, model_of, opened
-from benchmarks.machine import save
+from benchmarks.machine import load_own, save
 from benchmarks.serve_xss import payloads
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 
-N_HOSTILE = 500
+N_HOSTILE, AT_ONCE = 500, 50
+COMMAND = "python -m benchmarks.browser_equal NAME=MODEL,SRC[,N_LINES] ..."
 OPTIONS = {"greedy": {"beam": 1}, "beam 4": {"beam": 4}, "3 best": {"beam": 4, "nbest": 3}}
 
 
@@ -30,7 +31,10 @@ def compare(browser, task, texts, path):
     tab, build, *_ = opened(browser, path)
     differ = {}
     for name, options in OPTIONS.items():
-        _, found = tab.evaluate(CALL, ["translate", [{"text": text, "options": options} for text in texts]])
+        found = []
+        for start in range(0, len(texts), AT_ONCE):
+            calls = [{"text": text, "options": options} for text in texts[start : start + AT_ONCE]]
+            found += tab.evaluate(CALL, ["translate", calls])[1]
         wanted = task.translate(texts, DecodeConfig(precision="int8", **options))
         own = [[(x["text"], x["ids"], x["logProbs"]) for x in nbest] for nbest in found]
         native = [[(x.text, list(x.ids), x.log_probs) for x in nbest] for nbest in wanted]
@@ -41,7 +45,7 @@ def compare(browser, task, texts, path):
 
 def main():
     with tempfile.TemporaryDirectory() as folder, browsers() as found:
-        results = {}
+        results = load_own("browser_equal").get("results", {})
         for argument in sys.argv[1:]:
             name, _, rest = argument.partition("=")
             model, src, *n_lines = rest.split(",")
@@ -52,7 +56,7 @@ def main():
             for title, browser in found.items():
                 results[f"{name}, {title}"] = compare(browser, task, [*lines, *TEXTS, *payloads(N_HOSTILE)], path)
                 print(f"{name}, {title}", results[f"{name}, {title}"], flush=True)
-    save("browser_equal", {"results": results}, "python -m benchmarks.browser_equal NAME=MODEL,SRC[,N_LINES] ...")
+                save("browser_equal", {"results": results}, COMMAND)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ has the files as they are.
 
     python -m benchmarks.translation_memory write PAIRS FOLDER es
     glassformer train FOLDER/train.en FOLDER/train.es --dev-src FOLDER/dev.en --dev-tgt FOLDER/dev.es \
-        --inline-codes --minutes 45 --threads 1 --out FOLDER/codes
+        --inline-codes --steps 31500 --out FOLDER/codes
     python -m benchmarks.inline_codes words PAIRS FOLDER es
     eflomal-align -s FOLDER/words.en -t FOLDER/words.es -f FOLDER/forward -r FOLDER/reverse
     python -m benchmarks.inline_codes measure PAIRS FOLDER es
 
-eflomal sees the pairs of the test part, without their codes, besides the training text.
+French: --minutes 35 --threads 1. eflomal sees the pairs of the test part, without their codes, besides the training text.
 """
 
 import gzip
