@@ -12,7 +12,8 @@ has the files as they are.
     eflomal-align -s FOLDER/words.en -t FOLDER/words.es -f FOLDER/forward -r FOLDER/reverse
     python -m benchmarks.inline_codes measure PAIRS FOLDER es
 
-French: --minutes 35 --threads 1. eflomal sees the pairs of the test part, without their codes, besides the training text.
+French: --minutes 35 --threads 1. eflomal sees the pairs of the test part, without their codes, besides the training
+text.
 """
 
 import gzip

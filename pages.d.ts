@@ -1,18 +1,18 @@
 // Types for `tsc`, which checks the JavaScript of the pages: the records that pass between its modules, and what browsers have.
 // The modules name them in their comments. No page contains this file.
 
-import * as pageApi from "./glassformer/browser/page/api.js";
-import * as baseTokenizer from "./glassformer/browser/page/base_tokenizer.js";
-import * as pageInspect from "./glassformer/browser/page/inspect.js";
-import * as kernels from "./glassformer/browser/page/kernels.js";
-import * as encoder from "./glassformer/browser/page/encoder.js";
-import * as encoderTask from "./glassformer/browser/page/encoder_task.js";
-import * as languageModel from "./glassformer/browser/page/language_model.js";
-import * as models from "./glassformer/browser/page/model.js";
-import * as translation from "./glassformer/browser/page/translation.js";
-import * as terms from "./glassformer/browser/page/terms.js";
-import * as serverApi from "./glassformer/serve/page/api.js";
-import * as serverInspect from "./glassformer/serve/page/inspect.js";
+import * as pageApi from "./src/glassformer/browser/page/api.js";
+import * as baseTokenizer from "./src/glassformer/browser/page/base_tokenizer.js";
+import * as encoder from "./src/glassformer/browser/page/encoder.js";
+import * as encoderTask from "./src/glassformer/browser/page/encoder_task.js";
+import * as pageInspect from "./src/glassformer/browser/page/inspect.js";
+import * as kernels from "./src/glassformer/browser/page/kernels.js";
+import * as languageModel from "./src/glassformer/browser/page/language_model.js";
+import * as models from "./src/glassformer/browser/page/model.js";
+import * as terms from "./src/glassformer/browser/page/terms.js";
+import * as translation from "./src/glassformer/browser/page/translation.js";
+import * as serverApi from "./src/glassformer/serve/page/api.js";
+import * as serverInspect from "./src/glassformer/serve/page/inspect.js";
 
 declare global {
   const d3: any;
@@ -724,13 +724,13 @@ type InspectOfPage = Same<
 >;
 
 // What subclasses have.
-declare module "./glassformer/browser/page/base_tokenizer.js" {
+declare module "./src/glassformer/browser/page/base_tokenizer.js" {
   interface Tokenizer {
     tokens(text: string): Token[];
     join(tokens: string[]): string;
   }
 }
-declare module "./glassformer/browser/page/kernels.js" {
+declare module "./src/glassformer/browser/page/kernels.js" {
   interface Tables {
     switchOff(off: HeadOff[]): void;
   }
