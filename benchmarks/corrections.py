@@ -1,7 +1,7 @@
 """What corrections are worth: a translator before and after `glassformer update` with 200 corrected texts of a file
 that its training did not have, on the other texts of this file and on the dev set.
 
-Data and model: those of benchmarks.translation_memory. Of the three held-out files with the most texts that the
+Data and model: those of benchmarks.translation_memory. Of the two held-out files with the most texts that the
 training does not have, the first 200 are the corrections, by the human translator.
 
     python -m benchmarks.translation_memory write PAIRS FOLDER es
@@ -21,7 +21,7 @@ from benchmarks.translation_memory import scores
 from glassformer.corpora.lines import read_lines
 from glassformer.tasks.registry import load
 
-N_FILES = 3
+N_FILES = 2
 N_CORRECTIONS = 200
 MINUTES = 3
 

@@ -1,3 +1,4 @@
+import copy
 import json
 import os
 import signal
@@ -185,13 +186,20 @@ def test_a_checkpoint_restores_the_moving_average(trainer, monkeypatch):
     assert not trainer.averages.sums
 
 
-CANDIDATES = ("the last checkpoint", "the average of 2 checkpoints", "the exponential moving average")
+CANDIDATES = (
+    "the last checkpoint",
+    "the average of 2 checkpoints",
+    "the exponential moving average",
+    "the mean of the average of 2 checkpoints and the model it began with",
+)
 
 
 @pytest.mark.parametrize("best", CANDIDATES)
 def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypatch, best):
     last = weights(trainer)
-    candidates = [{name: weight + i for name, weight in last.items()} for i in range(3)]
+    candidates = [{name: weight + i for name, weight in last.items()} for i in range(4)]
+    base = copy.deepcopy(trainer.task.model)
+    base.load_state_dict({name: 2 * candidates[3][name] - candidates[1][name] for name in last})
     trainer.averages.sums = {name: 2 * weight for name, weight in candidates[1].items()}
     trainer.progress.n_averaged = 2
     trainer.averages.ema = candidates[2]
@@ -206,7 +214,7 @@ def test_the_final_model_is_the_candidate_with_the_best_score(trainer, monkeypat
     trainer.progress.last_score = trainer.progress.best_score = metrics()[trainer.objective.metric]
     trainer.data.n_examples, trainer.data.dev, trainer.data.label_counts = N_PAIRS, [], {}
     messages = []
-    finish(trainer, SimpleNamespace(log=messages.append))
+    finish(trainer, SimpleNamespace(log=messages.append), base)
     assert messages[0].startswith("Without confidence")
     assert f"Saved {best} to" in messages[1]
     saved = read_tensors(trainer.config.out / "model.safetensors")

@@ -1,4 +1,6 @@
-"""The final model of a training run: the best on the dev set of averaged, last and best weights."""
+"""The final model of a training run: the best on the dev set of averaged, last and best weights, and the mean with the
+model that it began with.
+"""
 
 from torch import Tensor
 
@@ -8,6 +10,7 @@ from glassformer.errors import CheckpointError
 from glassformer.learning.translation import TranslationObjective
 from glassformer.manifest import verify
 from glassformer.metrics.registry import format_metric, metric
+from glassformer.models.base import Model
 from glassformer.training import translators
 from glassformer.training.divergence import DivergedError
 from glassformer.training.environment import environment
@@ -16,10 +19,14 @@ from glassformer.training.progress import Reporter, duration
 from glassformer.training.trainer import Trainer
 
 
-def finish(trainer: Trainer, reporter: Reporter) -> None:
+def finish(trainer: Trainer, reporter: Reporter, base: Model | None = None) -> None:
     """Write the final model to the run folder: the best on the dev set of averaged, last and best checkpoints.
 
     All processes must call this.
+
+    Args:
+        base: the model that the training began with. If it has the same weights, the mean with it is a candidate as
+            well: it forgets less (Wortsman et al. 2022, Robust fine-tuning of zero-shot models).
     """
     progress, task, validator = trainer.progress, trainer.task, trainer.validator
     main_metric = trainer.objective.metric
@@ -33,6 +40,11 @@ def finish(trainer: Trainer, reporter: Reporter) -> None:
     if trainer.averages.ema:
         candidates["the exponential moving average"] = trainer.averages.ema
     candidates["the last checkpoint"] = last
+    if base and {name: x.shape for name, x in base.state_dict().items()} == {name: x.shape for name, x in last.items()}:
+        first, weights = next(iter(candidates.items()))
+        candidates[f"the mean of {first} and the model it began with"] = {
+            name: (weights[name] + x.cpu()) / 2 for name, x in base.state_dict().items()
+        }
     known = {"the last checkpoint": progress.last_score, "the best checkpoint": progress.best_score}
     best = trainer.config.out / "best" / f"step-{progress.best_step}"
     if progress.best_step != progress.step and best.exists():

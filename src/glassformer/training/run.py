@@ -153,7 +153,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         processes.lead(write_environment)
         with stop_on_signal() as stop:
             trainer.run(stop, report_first_step)
-        finish(trainer, reporter)
+        finish(trainer, reporter, base)
 
 
 def discard_unstarted(config: TrainConfig) -> None:
