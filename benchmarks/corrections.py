@@ -51,7 +51,7 @@ def measure(path: Path, folder: Path) -> dict:
     for name, pairs in held_out_files(path, folder).items():
         new = folder / "updates" / name.replace("/", "-").removesuffix(".po")
         new.parent.mkdir(exist_ok=True)
-        corrected = new.with_suffix(".tsv")
+        corrected = new.with_name(f"{new.name}.tsv")
         corrected.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:N_CORRECTIONS]))
         update = [sys.executable, "-m", "glassformer", "update", "codes", corrected.relative_to(folder)]
         subprocess.run([*update, "--out", new.relative_to(folder), "--minutes", str(MINUTES)], cwd=folder, check=True)
