@@ -5,6 +5,7 @@ compete with PyTorch's, which wait actively between its functions. */
 #include <dlfcn.h>
 #endif
 #include <stdatomic.h>
+#include <stddef.h>
 #include "parallel.h"
 
 typedef void (*Parallel)(void (*run)(void *), void *data, unsigned n_threads, unsigned flags);
