@@ -3,8 +3,8 @@ thread.
 
 Sentences one at a time, as in the page; the page, the decoder, and the decoder limited to AVX2 where the processor has
 more, in turn (A B C A B C), medians. Texts and log-probabilities must be equal. Then: size of the file, time from
-opening it to its first translation and the memory of the largest process of the browser after it (medians of ROUNDS
-openings), and time of a record of all heads of one sentence, which the page asks for at a key press.
+opening it to its first translation and the memory of the process of the page after it (medians of ROUNDS openings),
+and time of a record of all heads of one sentence, which the page asks for at a key press.
 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
@@ -81,21 +81,18 @@ def sentences_of(model, src, n=N_SENTENCES):
     return [" ".join(line.split()[:5] * 4) for line in sentences[:N_RANDOM]]
 
 
-def largest_process():
-    """Memory of the largest process that this one has started, or that these have, in bytes."""
-    parents, sizes = {}, {}
+def memory_of_pages(browser):
+    """Memory of the largest process of a browser that has pages, in bytes."""
+    option = b"-contentproc" if isinstance(browser, Firefox) else b"--type=renderer"
+    sizes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-        except OSError:  # it has ended
+            if option in (folder / "cmdline").read_bytes():
+                lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+                sizes.append(1024 * int(lines["VmRSS"].split()[0]))
+        except (OSError, KeyError):  # it has ended
             continue
-        pid = int(folder.name)
-        parents[pid], sizes[pid] = int(lines["PPid"]), 1024 * int(lines.get("VmRSS", "0").split()[0])
-
-    def is_own(pid):
-        return bool(pid) and (parents.get(pid) == os.getpid() or is_own(parents.get(pid)))
-
-    return max(size for pid, size in sizes.items() if is_own(pid))
+    return max(sizes)
 
 
 def opened(browser, path):
@@ -108,7 +105,7 @@ def opened(browser, path):
     tab.goto(path.as_uri())
     tab.evaluate(FIRST)
     first = 1000 * (time.perf_counter() - start)
-    memory = largest_process()
+    memory = memory_of_pages(browser)
     loaded = tab.evaluate(ENGINE, None)
     return tab, loaded["result"]["build"], first, memory
 
@@ -126,7 +123,8 @@ def measure(browser, folder, sentences, path):
     result = {"build": build, "bytes": path.stat().st_size, "first_translation_ms": round(statistics.median(firsts))}
     result["memory_bytes"] = round(statistics.median(memories))
     kernels, _ = load_kernels()
-    natives = {"native": kernels.variant} | ({"avx2": "avx2"} if "avx2" in kernels.supported else {})
+    slower = {"avx2"} & kernels.supported.keys() - {kernels.variant}
+    natives = {"native": kernels.variant, **{name: name for name in slower}}
     for beam in BEAMS:
         speeds = {"page": [], **{name: [] for name in natives}}
         for _ in range(ROUNDS):

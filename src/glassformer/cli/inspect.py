@@ -1,7 +1,6 @@
 """`glassformer inspect`"""
 
 import json as json_module
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_new, write_page
-from glassformer.cli.options import Int, flags, given
-from glassformer.decode_config import SearchConfig
+from glassformer.cli.options import Int, decode_options, flags
+from glassformer.decode_config import SearchConfig, TranslationConfig
 
 if TYPE_CHECKING:
     from glassformer.inspection.inspect import Inspection
 
-Flags: Any = flags(SearchConfig)
+Flags: Any = flags(SearchConfig, TranslationConfig, only=(*SearchConfig.model_fields, "tag"))
 
 
 def inspect(
@@ -27,7 +26,6 @@ def inspect(
     out: Path | None = None,
     json: bool = False,
     window: Int = 1,
-    tag: str = "",
     force: bool = False,
     options: Annotated[Flags, Parameter(name="*")] = Flags(),  # noqa: B008
 ) -> None:
@@ -42,7 +40,6 @@ def inspect(
         out: HTML page to write; it opens from disk. Without it the predictions are printed.
         json: Print everything as JSON.
         window: Window to show of a text longer than the model's maximum length, counted from 1.
-        tag: Translators: tag of training files (train --tags), before the source.
         force: Overwrite the page if it exists.
     """
     check_new(out, force)
@@ -51,9 +48,9 @@ def inspect(
     from glassformer.tasks.registry import load
 
     # Only explicit options: language models have other defaults.
-    decoding = SearchConfig.resolve(given(options), environment=os.environ)
+    decoding = decode_options(options)
     explicit = decoding.model_dump(include=decoding.model_fields_set)
-    inspection = inspect_text(load(model, device="cpu"), text, target, window=window, tag=tag, **explicit)
+    inspection = inspect_text(load(model, device="cpu"), text, target, window=window, **explicit)
     for note in inspection.notes:
         print(f"note: {note}", file=sys.stderr)
     if out:

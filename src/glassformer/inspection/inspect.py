@@ -174,7 +174,7 @@ def inspect(
         target: translation and language models: text to score instead of the best hypothesis of the search.
         window: index of the window of a text that exceeds the maximum length, counted from 1.
         top: number of alternatives to keep for each prediction.
-        tag: translators: tag of training files (`train --tags`), before the source.
+        tag: translators: tag of training files (`train --tags`).
         options: fields of `SearchConfig`, for models that generate text.
 
     Raises:

@@ -15,7 +15,7 @@ static Parallel openmp(void) {
   static Parallel parallel;
 #ifndef _WIN32 /* PyTorch for Windows has an OpenMP library with another interface */
   if (!parallel) parallel = (Parallel)dlsym(RTLD_DEFAULT, "GOMP_parallel");
-#ifdef __linux__ /* on ARM, only PyTorch's own libraries see it */
+#ifdef __linux__ /* on ARM, only PyTorch's libraries have it */
   void *torch = parallel ? NULL : dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
   if (torch) parallel = (Parallel)dlsym(torch, "GOMP_parallel");
 #endif

@@ -24,7 +24,7 @@ export class LanguageModel extends Tables {
   }
 
   /**
-   * The prompt for a text, of at most so many tokens as leave room for the new ones, and whether its beginning was cut
+   * The prompt for a text, of at most so many tokens as fit with the new ones, and whether its beginning was cut
    * off.
    * @param {string} text @param {number} nNew
    */
