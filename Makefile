@@ -8,14 +8,11 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.run
 	$(BIN)/glassformer demo
 
-# Two processes, each with one thread (tests/conftest.py). Shapes are checked in the tests of modules; the others go
-# without, which is faster.
+# Two processes, each with one thread (tests/conftest.py).
 PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-MODULES = $(addprefix tests/,data generate interop kernels nn objectives oracles runtime training)
 
 test: $(VENV)/.dev
-	$(PYTEST) -m "not exhaustive" $(MODULES)
-	JAXTYPING_DISABLE=1 $(PYTEST) -m "not exhaustive" $(MODULES:%=--ignore=%)
+	$(PYTEST) -m "not exhaustive"
 
 # Without the folders whose tests start programs, servers and browsers, and without checks of shapes.
 STARTING = $(addprefix tests/,browser journeys packaging serve website)

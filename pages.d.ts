@@ -60,6 +60,7 @@ declare global {
     __heap_base: WebAssembly.Global;
     size_of(structure: number): number;
     run(program: number, rows: number): void;
+    log_sum_exp(numbers: number, n: number): number;
   }
 
   /** A buffer of a program and its first column. */
@@ -332,6 +333,7 @@ declare global {
     prefix?: number[];
     noRepeat?: number;
     maxTokens?: number;
+    encoder?: Program;
     report?: (extensions: Extension[], open: Extension[], length: number, outcome: string) => void;
   }
 

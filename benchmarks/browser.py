@@ -8,9 +8,9 @@ and time of a record of all heads of one sentence, which the page asks for at a 
 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
-MODEL: folder of a translator, or "random": base sizes, a vocabulary of 32,000. SRC: file of sentences, of which the
-first N_SENTENCES are used; for "random", whose outputs are long, N_RANDOM. Needs playwright, Chromium and what
-`benchmarks.firefox` names.
+MODEL: folder of a translator, or "random": base sizes, a vocabulary of 32,000, outputs as long as their sources. SRC:
+file of sentences, of which the first N_SENTENCES are used. Needs playwright, Chromium and what `benchmarks.firefox`
+names.
 """
 
 import os
@@ -19,23 +19,26 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchmarks.firefox import Firefox
 from benchmarks.machine import load_own, save
 from benchmarks.models import random_translator
+from glassformer.browser import model_file
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
+from glassformer.generate import engine
 from glassformer.kernels.library import load as load_kernels
 from glassformer.tasks.registry import load
 from glassformer.threads import n_threads
 from glassformer.tokens.tokenizer import Tokenizer
 
-N_SENTENCES, N_RANDOM, ROUNDS = 60, 5, 5
+N_SENTENCES, ROUNDS = 60, 5
 VOCAB = 32_000
 BEAMS = (1, 4)
 FIRST = """
@@ -74,11 +77,17 @@ def model_of(name, src, folder):
 
 def sentences_of(model, src, n=N_SENTENCES):
     """Sentences to translate."""
-    sentences = [line for line in read_lines(src) if line.strip()]
-    if model.name != "random":
-        return sentences[:n]
+    sentences = [line for line in read_lines(src) if line.strip()][:n]
     # Of sources that repeat themselves, translations that do are not decoded again.
-    return [" ".join(line.split()[:5] * 4) for line in sentences[:N_RANDOM]]
+    return [" ".join(line.split()[:4] * 3) for line in sentences] if model.name == "random" else sentences
+
+
+def limited(model):
+    """While it is active, outputs of random weights, which do not end, are as long as their sources."""
+    stack = ExitStack()
+    for module in (engine, model_file) if model.name == "random" else ():
+        stack.enter_context(patch.object(module, "MORE_TOKENS", 0))
+    return stack
 
 
 def memory_of_pages(browser):
@@ -182,7 +191,8 @@ def main():
             sentences = sentences_of(model, src)
             for title, browser in found.items():
                 own = f"{name}, {title}"
-                results[own] = measure(browser, model, sentences, Path(folder) / f"{name}.html")
+                with limited(model):
+                    results[own] = measure(browser, model, sentences, Path(folder) / f"{name}.html")
                 print(own, results[own], flush=True)
     record = {"results": results, "n_sentences": N_SENTENCES}
     save("browser", record, "OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...")

@@ -1,7 +1,7 @@
 """One thread a process, the same random numbers in every test, and shapes that are checked.
 
-The signatures of tensors are checked unless JAXTYPING_DISABLE=1 is set, as `make test` sets it for all tests but those
-of modules. In CI (CI=true) a skipped test is a failure.
+The signatures of tensors are checked in the tests of modules, unless JAXTYPING_DISABLE=1 is set. In CI (CI=true) a
+skipped test is a failure.
 """
 
 import atexit
@@ -45,18 +45,21 @@ FLAGS = [
 ]
 
 
+MODULES = {"data", "generate", "interop", "kernels", "nn", "objectives", "oracles", "runtime", "training"}
+"""Folders whose tests check shapes."""
 checked: set[tuple[str, str]] = set()
 """Files, and in each the tests and the values of parameters with which shapes have been checked."""
 
 
 def pytest_runtest_setup(item):
-    """Check shapes in the first case of each test, and in the first of each file with a value of a parameter: checks
-    take longer than most tests."""
-    if jaxtyping.config.jaxtyping_disable and not checked:
-        return  # by JAXTYPING_DISABLE=1
+    """Check shapes in the first case of each test of modules, and in the first of each file with a value of a
+    parameter: checks take longer than most tests."""
+    if os.environ.get("JAXTYPING_DISABLE"):
+        return
     values = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     keys = {(str(item.path), name) for name in (item.originalname, *values)}
-    jaxtyping.config.update("jaxtyping_disable", keys <= checked)
+    is_of_modules = item.path.relative_to(item.config.rootpath / "tests").parts[0] in MODULES
+    jaxtyping.config.update("jaxtyping_disable", not is_of_modules or keys <= checked)
     checked.update(keys)
 
 

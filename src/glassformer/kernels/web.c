@@ -1,12 +1,31 @@
 /* The kernels of decoding as a module of WebAssembly, in one thread. Takes the place of library.c and threads.c. */
 #include <string.h>
 #include "program.h"
+#include "vector.h"
 
 void run_web(Thread t, const Program *p, const Rows *r);
 
 __attribute__((export_name("run"))) void run(const Program *p, const Rows *r) {
   memset(p->phases, 0, (size_t)(p->n_ops + 1) * sizeof(Phase));
   run_web((Thread){0, 1, p->phases}, p, r);
+}
+
+/* The logarithm of the sum of the exponentials of n numbers, which have memory for a multiple of 16. */
+__attribute__((export_name("log_sum_exp"))) float log_sum_exp(const float *x, int n) {
+  V most[PARTS], total[PARTS];
+  for (int j = 0; j < PARTS; j++) most[j] = all(-INFINITY), total[j] = all(0);
+  for (int i = 0; i < n; i += 16)
+    for (int j = 0; j < PARTS; j++) {
+      int at = i + j * LANES;
+      most[j] = larger(most[j], first_lanes(n - at, load(x + at), all(-INFINITY)));
+    }
+  V top = all(largest(most));
+  for (int i = 0; i < n; i += 16)
+    for (int j = 0; j < PARTS; j++) {
+      int at = i + j * LANES;
+      total[j] += first_lanes(n - at, exponential_below_87(load(x + at) - top), all(0));
+    }
+  return top[0] + logarithm(sum(total));
 }
 
 /* Sizes of the structures that JavaScript writes. */

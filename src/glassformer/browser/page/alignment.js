@@ -82,9 +82,12 @@ export function scoresOf(model, attention, head, query, keys, position, n = keys
   const at = Math.floor(head / (nHeads / nKvHeads)) * dHead;
   const table = bias < 0 ? null : model.floats(bias, nHeads * (2 * reach + 1));
   const scores = new Float64Array(n);
+  const first = head * dHead;
   for (let j = 0; j < n; j += 1) {
-    for (let d = 0; d < dHead; d += 1) scores[j] += query[head * dHead + d] * keys[j][at + d];
-    scores[j] *= scale;
+    const key = keys[j];
+    let sum = 0;
+    for (let d = 0; d < dHead; d += 1) sum += query[first + d] * key[at + d];
+    scores[j] = sum * scale;
     if (table) scores[j] += table[head * (2 * reach + 1) + reach + Math.max(-reach, Math.min(reach, j - position))];
   }
   return scores;
@@ -96,11 +99,13 @@ export function scoresOf(model, attention, head, query, keys, position, n = keys
  * @param {Float32Array[]} keys @param {number} position
  */
 export function weightsOf(model, attention, head, query, keys, position, n = keys.length) {
-  const scores = scoresOf(model, attention, head, query, keys, position, n);
-  const top = Math.max(...scores);
-  const exponentials = scores.map((x) => Math.exp(x - top));
-  const whole = sumOf(exponentials);
-  return exponentials.map((x) => x / whole);
+  const weights = scoresOf(model, attention, head, query, keys, position, n);
+  let top = -Infinity;
+  for (let i = 0; i < n; i += 1) if (weights[i] > top) top = weights[i];
+  let whole = 0;
+  for (let i = 0; i < n; i += 1) whole += weights[i] = Math.exp(weights[i] - top);
+  for (let i = 0; i < n; i += 1) weights[i] /= whole;
+  return weights;
 }
 
 /**

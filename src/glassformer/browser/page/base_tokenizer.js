@@ -1,7 +1,8 @@
 // What all tokenizers have in common, and tokens for single bytes.
 export const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 /** @param {Iterable<number>} bytes */
-export const textOf = (bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array(bytes));
+export const textOf = (bytes) => decoder.decode(new Uint8Array(bytes));
 const BYTE_TOKEN = /^<0x(..)>$/;
 
 /**
@@ -47,6 +48,8 @@ export class Tokenizer {
     this.specials = new Set(specials);
     /** @type {Map<string, number>} */
     this.idOf = new Map(vocab.map((token, id) => [token, id]));
+    /** @type {string[]} */
+    this.texts = []; // of tokens, by id: those that were asked for
   }
 
   /** @param {string} text @returns {number[]} */
@@ -88,7 +91,8 @@ export class Tokenizer {
    * @param {number} id
    */
   tokenText(id) {
-    return this.specials.has(id) ? this.vocab[id] : this.join([this.vocab[id]]);
+    this.texts[id] ??= this.specials.has(id) ? this.vocab[id] : this.join([this.vocab[id]]);
+    return this.texts[id];
   }
 
   /** @param {number} id */

@@ -126,7 +126,7 @@ export class EncoderTask {
       const stream = { text: streamOf(encoder.sourceReader, n) };
       const vectors = { text: vectorsOf(encoder.sourceReader, n) };
       const isOfLayers = !["span", "nothing"].includes(predicts);
-      const outputs = isOfLayers ? layerOutputs(encoder.sourceReader, n) : {};
+      const outputs = isOfLayers ? layerOutputs(encoder.sourceReader, n)[0] : {};
       const [lens, notes] = lensOf(outputs, predicts === "words" ? header.vocab_size * header.sizes.d_model : 0, (rows) => (
         predict(encoder.lens ? encoder.lens.apply(rows) : rows)[1]));
       const whole = rollout(attention);

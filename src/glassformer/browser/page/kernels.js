@@ -277,13 +277,21 @@ export class Program {
   }
 
   /**
-   * Execute a program that begins with rows of floats, which become the third table of its first operation. Returns the
-   * rows of its result.
+   * The rows of the result of a program that begins with rows of floats.
    * @param {ArrayLike<number>[]} rows
    */
   apply(rows) {
+    this.begin(rows);
+    return Array.from(rows, (_, i) => this.result(i));
+  }
+
+  /**
+   * Execute a program that begins with rows of floats, which become the third table of its first operation.
+   * @param {ArrayLike<number>[]} rows
+   */
+  begin(rows) {
     const n = rows.length;
-    if (!n) return [];
+    if (!n) return;
     const width = this.record.instructions[0].n;
     const stride = Math.ceil(width / 16) * 16;
     const table = this.reserve("table", 4 * stride * n);
@@ -291,7 +299,6 @@ export class Program {
     this.kernels.ints(this.ops + 60 + 4 * 2, 1)[0] = table;
     const [numbers, zeros] = [range(n), fill(n, 0)];
     this.run({ ids: numbers, positions: zeros, types: zeros, slots: zeros, lists: [zeros, zeros], begins: [zeros, zeros], lengths: [zeros, zeros] }, NO_CACHES);
-    return Array.from(rows, (_, i) => this.result(i));
   }
 
   /**
@@ -299,7 +306,21 @@ export class Program {
    * @param {number} row
    */
   result(row) {
-    return this.row(this.record.instructions.at(-1).out[0], row);
+    return this.row(this.lastBuffer, row);
+  }
+
+  /**
+   * The first n logits in a row of the result, until the next call, and the logarithm of the sum of their exponentials.
+   * @param {number} row @param {number} n
+   * @returns {[logits: Float32Array, logSum: number]}
+   */
+  logits(row, n) {
+    const at = this.buffers[this.lastBuffer] + 4 * row * padded(this.record.widths[this.lastBuffer]);
+    return [this.kernels.floats(at, n), this.kernels.exports.log_sum_exp(at, n)];
+  }
+
+  get lastBuffer() {
+    return this.record.instructions.at(-1).out[0];
   }
 
   /**

@@ -3,7 +3,7 @@
 
 import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 import { normalized } from "./model.js";
-import { attentionMap, attentionOf, canSwitch, distributionOf, layerOutputs, lensOf, predictedToken, rollout, stepsOf, streamOf, vectorsOf } from "./record.js";
+import { attentionMap, attentionOf, canSwitch, distributionOf, layerOutputs, lensOf, predictionsOf, rollout, stepsOf, streamOf, vectorsOf } from "./record.js";
 import { repeating } from "./search.js";
 import { split } from "./text.js";
 
@@ -128,20 +128,20 @@ export class LanguageModel extends Tables {
       const all = [...prompt, ...found];
       const [ids, expected] = [all.slice(0, -1), all.slice(1)];
       const n = ids.length;
-      const logProbs = (logits) => normalized(logits.subarray(0, header.vocab_size));
-      const predicted = (logits, i) => predictedToken(tokenizer, i, expected[i], logProbs(logits));
       this.run(this.targetReader, ids, 0);
       const attention = header.read_target.attentions.map((x) => attentionMap(this, x, n, n, "text"));
       const stream = { text: streamOf(this.targetReader, n) };
       const vectors = { text: vectorsOf(this.targetReader, n) };
-      const [lens, notes] = lensOf(layerOutputs(this.targetReader, n), header.vocab_size * header.sizes.d_model, (rows) => this.lens.apply(rows).map(predicted));
-      this.run(this.scorer, ids, 0);
+      const [outputs, last] = layerOutputs(this.targetReader, n);
+      const predicted = (rows) => predictionsOf(this.lens, rows, header, tokenizer, expected);
+      const [lens, notes] = lensOf(outputs, header.vocab_size * header.sizes.d_model, predicted);
+      const predictions = predicted(last);
       this.recorded = { off, ids };
       return {
         format: 1, task: header.task, family: header.family, sizes: header.sizes,
         notes: [isCut && `The text is longer: its ${first ? "first" : "last"} ${first || prompt.length} tokens are shown.`, ...notes].filter(Boolean),
         sides: { text: { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: ids.map((_, i) => offsets[i] ?? null) } },
-        vectors, attention, rollout: { decoder: rollout(attention) }, stream, lens, predictions: ids.map((_, i) => predicted(this.scorer.result(i), i)),
+        vectors, attention, rollout: { decoder: rollout(attention) }, stream, lens, predictions,
         predicts: "next", first_predicted: first, answer: "", beam: [], best_path: [], alignment: null, agreement: null, saliency: {},
         live: { off, unchanged, output: outputOf(found), canSwitch: canSwitch([header.read_target]), hasDistribution: true },
       };

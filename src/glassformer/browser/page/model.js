@@ -149,7 +149,11 @@ export class Model extends Tables {
     const stride = padded(this.header.decode.cache_widths[cache]);
     floats ??= Float32Array.from(range(2 ** 16), fromHalf);
     const halves = this.kernels.halves(at, this.sourceSlots.length * stride);
-    return Array.from(this.sourceSlots, (_, i) => Float32Array.from(halves.subarray(i * stride, i * stride + width), (half) => floats[half]));
+    return Array.from(this.sourceSlots, (_, i) => {
+      const row = new Float32Array(width);
+      for (let j = 0; j < width; j += 1) row[j] = floats[halves[i * stride + j]];
+      return row;
+    });
   }
 }
 

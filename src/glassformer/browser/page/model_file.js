@@ -11,11 +11,13 @@ class Checksum {
 
   /** @param {Uint8Array} bytes */
   add(bytes) {
-    for (let i = 0; i < bytes.length;) {
-      for (const end = Math.min(bytes.length, i + 3800); i < end; i += 1) this.b += this.a += bytes[i];
-      this.a %= 65521;
-      this.b %= 65521;
+    let { a, b } = this;
+    for (let i = 0; i < bytes.length;) { // the sums are less than 2 ** 31: integers are faster
+      for (const end = Math.min(bytes.length, i + 3600); i < end; i += 1) b += a += bytes[i];
+      a %= 65521;
+      b %= 65521;
     }
+    Object.assign(this, { a, b });
   }
 
   get value() {

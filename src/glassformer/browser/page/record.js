@@ -124,8 +124,9 @@ function largest(values, n) {
   let least = -Infinity; // of those found, if they are n
   for (let i = 0; i < values.length; i += 1) {
     if (values[i] <= least && found.length === n) continue;
-    found.splice(found.findLastIndex((j) => values[j] >= values[i]) + 1, 0, i);
-    found.length = Math.min(found.length, n);
+    let at = Math.min(found.length, n - 1);
+    for (; at && values[found[at - 1]] < values[i]; at -= 1) found[at] = found[at - 1];
+    found[at] = i;
     if (found.length === n) least = values[found[n - 1]];
   }
   return found;
@@ -210,25 +211,33 @@ export function vectorsOf(program, n) {
 }
 
 /**
- * The output of each layer but the last for n tokens, after a program has read them: rows by module path.
- * @param {Program} program @param {number} n @returns {Record<string, Float32Array[]>}
+ * The outputs of the layers for n tokens, after a program has read them: of each but the last by module path, and of the
+ * last.
+ * @param {Program} program @param {number} n @returns {[Record<string, Float32Array[]>, Float32Array[]]}
  */
 export function layerOutputs(program, n) {
-  const layers = program.record.stream.filter(([name]) => name.endsWith("feedforward_residual")).slice(0, -1);
-  return Object.fromEntries(layers.map(([name, buffer]) => [name.split(".").slice(0, 2).join("."), Array.from({ length: n }, (_, i) => program.row(buffer, i))]));
+  const rowsIn = (buffer) => Array.from({ length: n }, (_, i) => program.row(buffer, i));
+  const layers = program.record.stream.filter(([name]) => name.endsWith("feedforward_residual"));
+  const [, last] = layers.pop();
+  return [Object.fromEntries(layers.map(([name, buffer]) => [name.split(".").slice(0, 2).join("."), rowsIn(buffer)])), rowsIn(last)];
 }
 
 /**
- * The most probable tokens of a position, and the rank of the expected one, from the logarithms of all probabilities.
- * @param {Tokenizer} tokenizer @param {number} position @param {number} id @param {Float64Array} logProbs
- * @returns {Prediction}
+ * What an output layer makes of the outputs of a layer: at each position, the most probable tokens and the rank of the
+ * expected one.
+ * @param {Program} lens the output layer @param {Float32Array[]} rows @param {Header} header @param {Tokenizer} tokenizer
+ * @param {number[]} expected @returns {Prediction[]}
  */
-export function predictedToken(tokenizer, position, id, logProbs) {
-  /** @type {Likely} */
-  const best = likely(logProbs, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x)]);
-  let rank = 0;
-  for (let i = 0; i < logProbs.length; i += 1) if (logProbs[i] > logProbs[id]) rank += 1;
-  return [position, tokenizer.tokenText(id), logProbs[id], rank, best];
+export function predictionsOf(lens, rows, { vocab_size: n }, tokenizer, expected) {
+  lens.begin(rows);
+  return expected.map((id, position) => {
+    const [logits, logSum] = lens.logits(position, n);
+    /** @type {Likely} */
+    const best = likely(logits, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x - logSum)]);
+    let rank = 0;
+    for (let i = 0; i < n; i += 1) if (logits[i] > logits[id]) rank += 1;
+    return [position, tokenizer.tokenText(id), logits[id] - logSum, rank, best];
+  });
 }
 
 /**
@@ -274,11 +283,11 @@ export function record(model, tokenizer, text, { off = [], begin = [], ...option
   const unchanged = off.length ? tokenizer.decode(search(model, source, options)[0].ids) : null;
   return model.without(off, () => {
     const { found: { ids: expected }, nodes, best } = target === undefined
-      ? searchTree(model, tokenizer, source, options)
+      ? searchTree(model, tokenizer, source, { ...options, encoder: model.sourceReader })
       : { found: { ids: [...tokenizer.encode(target), header.eos] }, nodes: [], best: [] };
     const inputs = [header.bos, ...expected.slice(0, -1)];
     const [nSource, nTarget] = [source.length, inputs.length];
-    model.start(source, nTarget, model.sourceReader);
+    if (target !== undefined) model.start(source, nTarget, model.sourceReader);
     const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
     const stream = { source: streamOf(model.sourceReader, nSource) };
     const vectors = { source: vectorsOf(model.sourceReader, nSource) };
@@ -286,11 +295,10 @@ export function record(model, tokenizer, text, { off = [], begin = [], ...option
     attention.push(...header.read_target.attentions.map((x) => attentionMap(model, x, nTarget, x.kind === "cross" ? nSource : nTarget)));
     stream.target = streamOf(model.targetReader, nTarget);
     vectors.target = vectorsOf(model.targetReader, nTarget);
-    const predicted = (logProbs, i) => predictedToken(tokenizer, i, expected[i], logProbs);
-    const [lens, notes] = lensOf(layerOutputs(model.targetReader, nTarget), model.vocabSize * header.sizes.d_model, (rows) => (
-      model.lens.apply(rows).map((logits, i) => predicted(model.normalized(logits), i))));
-    model.read(model.scorer, inputs);
-    const predictions = expected.map((_, i) => predicted(model.logProbs(i), i));
+    const [outputs, last] = layerOutputs(model.targetReader, nTarget);
+    const predicted = (rows) => predictionsOf(model.lens, rows, header, tokenizer, expected);
+    const [lens, notes] = lensOf(outputs, model.vocabSize * header.sizes.d_model, predicted);
+    const predictions = predicted(last);
     const ofKind = (kind) => attention.filter((x) => x.kind === kind);
     const output = tokenizer.decode(expected);
     const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.offsets(output)];

@@ -26,11 +26,11 @@ export function repeating(ids, n) {
  * The best translations of a source, best first: their ids, logProbs and score.
  * @param {Model} model `start` encodes a source; `step` has the most probable next tokens of hypotheses
  * @param {number[]} source token ids with the end-of-sentence token
- * @param {SearchOptions} options `prefix`: tokens that every translation begins with; `report`: called with the
- *   extensions of each step; `noRepeat`: size of the n-grams that occur once only; 0: any
+ * @param {SearchOptions} options `prefix`: tokens that every translation begins with; `encoder`: the program that
+ *   encodes the source; `report`: called with the extensions of each step; `noRepeat`: size of the n-grams that occur once only; 0: any
  * @returns {Hypothesis[]}
  */
-export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noRepeat = 0, maxTokens, report }) {
+export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noRepeat = 0, maxTokens, encoder, report }) {
   const { eos } = model;
   const limit = Math.min(model.maxLength, (maxTokens ?? source.length + model.moreTokens) + prefix.length);
   const considered = 2 * beam;
@@ -39,7 +39,7 @@ export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noR
   let finished = [];
   /** @type {OpenHypothesis[]} */
   let hypotheses = [{ ids: [], logProbs: [], slots: [], sum: 0 }];
-  model.start(source, (limit + 1) * beam);
+  model.start(source, (limit + 1) * beam, encoder);
   for (let length = 1; ; length += 1) {
     /** @type {Set<number>[]} */
     const excluded = hypotheses.map(({ ids }) => (noRepeat ? repeating(ids, noRepeat) : new Set()));
