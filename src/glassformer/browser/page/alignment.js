@@ -36,7 +36,9 @@ function column(model, [panels, scale], index, n) {
   const bytes = new Int8Array(model.kernels.memory.buffer, model.base + panels + Math.floor(index / PANEL) * k * PANEL, k * PANEL);
   const factor = model.floats(scale, index + 1)[index];
   const at = 4 * (index % PANEL);
-  return Float64Array.from({ length: n }, (_, i) => bytes[(i >> 2) * 4 * PANEL + at + (i & 3)] * factor);
+  const weights = zeros(n);
+  for (let i = 0; i < n; i += 1) weights[i] = bytes[(i >> 2) * 4 * PANEL + at + (i & 3)] * factor;
+  return weights;
 }
 
 /**
@@ -53,8 +55,12 @@ function embedding(model, id) {
  */
 function meanColumn(model) {
   if (!model.meanColumn) {
-    const mean = zeros(model.header.sizes.d_model);
-    for (let id = 0; id < model.vocabSize; id += 1) embedding(model, id).forEach((x, i) => { mean[i] += x / model.vocabSize; });
+    const n = model.header.sizes.d_model;
+    const mean = zeros(n);
+    for (let id = 0; id < model.vocabSize; id += 1) {
+      const weights = embedding(model, id);
+      for (let i = 0; i < n; i += 1) mean[i] += weights[i] / model.vocabSize;
+    }
     model.meanColumn = mean;
   }
   return model.meanColumn;
