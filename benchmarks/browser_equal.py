@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.browser.test_engine import TEXTS
 
-from benchmarks.browser import CALL, browsers, model_of, opened
+from benchmarks.browser import CALL, browsers, build_of, limited, model_of, opened
 from benchmarks.machine import load_own, save
 from benchmarks.serve_xss import payloads
 from glassformer.browser.page import page
@@ -28,7 +28,8 @@ OPTIONS = {"greedy": {"beam": 1}, "beam 4": {"beam": 4}, "3 best": {"beam": 4, "
 
 def compare(browser, task, texts, path):
     """The number of texts whose outputs differ, by options."""
-    tab, build, *_ = opened(browser, path)
+    tab, *_ = opened(browser, path)
+    build = build_of(tab)
     differ = {}
     for name, options in OPTIONS.items():
         found = []
@@ -49,13 +50,15 @@ def main():
         for argument in sys.argv[1:]:
             name, _, rest = argument.partition("=")
             model, src, *n_lines = rest.split(",")
-            task = load(model_of(model, src, Path(folder)), device="cpu")
-            path = Path(folder) / f"{name}.html"
-            path.write_text(page(task, name), encoding="utf-8")
+            model = model_of(model, src, Path(folder))
+            task, path = load(model, device="cpu"), Path(folder) / f"{name}.html"
             lines = [line for line in read_lines(Path(src)) if line.strip()][: int(*n_lines or [1000])]
             for title, browser in found.items():
-                results[f"{name}, {title}"] = compare(browser, task, [*lines, *TEXTS, *payloads(N_HOSTILE)], path)
-                print(f"{name}, {title}", results[f"{name}, {title}"], flush=True)
+                with limited(model):
+                    path.write_text(page(task, name), encoding="utf-8")
+                    result = compare(browser, task, [*lines, *TEXTS, *payloads(N_HOSTILE)], path)
+                results[f"{name}, {title}"] = result
+                print(f"{name}, {title}", result, flush=True)
                 save("browser_equal", {"results": results}, COMMAND)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.browser import BEAMS, CALL, model_of, opened, sentences_of
+from benchmarks.browser import BEAMS, CALL, build_of, limited, model_of, opened, sentences_of
 from benchmarks.machine import load_own, save
 from glassformer.browser.page import page
 from glassformer.interop.export import export_verified
@@ -74,6 +74,7 @@ def measure(browser, dist, name, model, src, folder):
     path, root = folder / f"{name}.html", folder / f"{name}.peer"
     path.write_text(page(task, name), encoding="utf-8")
     tab, *_ = opened(browser, path)
+    build_of(tab)
     root.mkdir()
     for file in RUNTIME:
         shutil.copy(dist / file, root)
@@ -127,7 +128,8 @@ def main():
             name, _, paths = argument.partition("=")
             model, src = paths.split(",")
             model, src = model_of(model, src, Path(folder)), Path(src)
-            result = measure(chromium, dist, name, model, src, Path(folder))
+            with limited(model):
+                result = measure(chromium, dist, name, model, src, Path(folder))
             results = {**load_own("browser_onnx").get("results", {}), name: result}
             note = f"Chromium {chromium.version.split('.')[0]}, onnxruntime-web {version}"
             save(
