@@ -28,7 +28,7 @@ def collector():
             pass
 
     collecting = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=collecting.serve_forever, daemon=True).start()
+    threading.Thread(target=collecting.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{collecting.server_port}", received
     collecting.shutdown()
     collecting.server_close()

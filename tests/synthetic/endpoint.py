@@ -53,7 +53,7 @@ class Server:
 def serving(reply):
     """Run a server while a test runs."""
     server = Server(reply)
-    thread = threading.Thread(target=server.http.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.http.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield server
     server.http.shutdown()
