@@ -24,7 +24,8 @@ import torch
 
 if not torch.cuda.is_available():  # the kernels are interpreted; Triton decides when it is first imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
-if not jaxtyping.config.jaxtyping_disable:  # before the modules are imported
+CHECKS_SHAPES = not jaxtyping.config.jaxtyping_disable  # JAXTYPING_DISABLE=1
+if CHECKS_SHAPES:  # before the modules are imported
     jaxtyping.install_import_hook(
         ["glassformer.nn", "glassformer.models", "glassformer.objectives", "glassformer.generate", "glassformer.data"],
         "beartype.beartype",
@@ -54,7 +55,7 @@ checked: set[tuple[str, str]] = set()
 def pytest_runtest_setup(item):
     """Check shapes in the first case of each test of modules, and in the first of each file with a value of a
     parameter: checks take longer than most tests."""
-    if os.environ.get("JAXTYPING_DISABLE"):
+    if not CHECKS_SHAPES:
         return
     values = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     keys = {(str(item.path), name) for name in (item.originalname, *values)}

@@ -57,7 +57,7 @@ function meanColumn(model) {
   if (!model.meanColumn) {
     const n = model.header.sizes.d_model;
     const mean = zeros(n);
-    for (let id = 0; id < model.vocabSize; id += 1) {
+    for (let id = 0; id < model.vocabSize; id += 1) { // millions of weights: a function for each takes long
       const weights = embedding(model, id);
       for (let i = 0; i < n; i += 1) mean[i] += weights[i] / model.vocabSize;
     }

@@ -27,7 +27,8 @@ export function repeating(ids, n) {
  * @param {Model} model `start` encodes a source; `step` has the most probable next tokens of hypotheses
  * @param {number[]} source token ids with the end-of-sentence token
  * @param {SearchOptions} options `prefix`: tokens that every translation begins with; `encoder`: the program that
- *   encodes the source; `report`: called with the extensions of each step; `noRepeat`: size of the n-grams that occur once only; 0: any
+ *   encodes the source; `report`: called with the extensions of each step; `noRepeat`: size of the n-grams that occur
+ *   once only; 0: any
  * @returns {Hypothesis[]}
  */
 export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noRepeat = 0, maxTokens, encoder, report }) {
