@@ -5,6 +5,7 @@ import * as pageApi from "./src/glassformer/browser/page/api.js";
 import * as baseTokenizer from "./src/glassformer/browser/page/base_tokenizer.js";
 import * as encoder from "./src/glassformer/browser/page/encoder.js";
 import * as encoderTask from "./src/glassformer/browser/page/encoder_task.js";
+import * as inlines from "./src/glassformer/browser/page/inline.js";
 import * as pageInspect from "./src/glassformer/browser/page/inspect.js";
 import * as kernels from "./src/glassformer/browser/page/kernels.js";
 import * as languageModel from "./src/glassformer/browser/page/language_model.js";
@@ -53,6 +54,7 @@ declare global {
   type Tokenizer = baseTokenizer.Tokenizer;
   type Translator = translation.Translator;
   type Glossary = terms.Glossary;
+  type Inline = inlines.Inline;
 
   /** The exports of the kernels: program.h. */
   interface KernelExports {
@@ -158,6 +160,7 @@ declare global {
     // of translators
     languages?: string[];
     tags?: Record<string, number>;
+    codes?: number[];
     more_tokens?: number;
     beam?: number;
     length_penalty?: number;
@@ -229,6 +232,9 @@ declare global {
 
   /** Pairs of a source word and a target word. */
   type Alignment = number[][];
+
+  /** Where a span belongs in a translation: at a word, or after the word before. */
+  type Position = [word: number, closes: boolean];
 
   /** The body of a request for translations. */
   interface TranslationRequest {

@@ -139,6 +139,28 @@ def test_protected_text_and_terms_are_put_in_alike(task, call, terms, protect):
     assert bool(n_terms) == bool(terms)
 
 
+NESTED = [
+    "The <b>black <i>cat</i></b> sat, and the <a>dog</a> {0} didn't.",
+    "THE <b>BLACK</b> CAT {0} SAT.",
+    "<b></b>A man <i> </i>saw 25 dogs, <x/>they <y/>were <b>big</b> and <b>A man in Berlin</b>.",
+]
+
+
+@pytest.mark.parametrize("protect", ["all", "markers"])
+def test_a_model_with_codes_says_where_they_are(engines, tmp_path, protect, monkeypatch):
+    task = random_translator("codes", tmp_path)
+    call, texts, options = engines(task), [*MARKED, *NESTED], DecodeConfig(precision="int8", nbest=2)
+    decoding = task.decoding(texts, options, terms=Terms(None, protect_pattern([protect])))
+    wanted = [[x.text for x in nbest] for nbest in task.engine(options).run(decoding)]
+    assert [
+        [x["text"] for x in call("translate", text=text, options={"protect": protect, "nbest": 2})] for text in texts
+    ] == wanted
+    monkeypatch.setattr("glassformer.tasks.code_positions.code_ids", lambda tokenizer: {})
+    decoding = task.decoding(texts, options, terms=Terms(None, protect_pattern([protect])))
+    aligned = [[x.text for x in nbest] for nbest in task.engine(options).run(decoding)]
+    assert sum(a != b for a, b in zip(wanted, aligned, strict=True)) > 1
+
+
 @pytest.mark.parametrize("text", MARKED[:6])
 @pytest.mark.parametrize("terms", [[], TERMS])
 def test_continuations_with_protected_text_and_terms(task, call, text, terms):

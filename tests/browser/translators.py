@@ -8,6 +8,7 @@ from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.confidence import N_FEATURES, Confidence
 from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator
+from glassformer.tokens.codes import CODE_TOKENS
 from glassformer.tokens.tags import tag_token
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -29,10 +30,11 @@ def confidence():
 def random_translator(family, folder, precision="int8"):
     """A translator that was loaded from a folder."""
     torch.manual_seed(3)
-    tokenizer = Tokenizer.train(TRAINED * 5, vocab_size=400, extra_special_tokens=[tag_token("law")])
+    codes = CODE_TOKENS if family == "codes" else ()
+    tokenizer = Tokenizer.train(TRAINED * 5, vocab_size=400, extra_special_tokens=[tag_token("law"), *codes])
     ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
-    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80, "max_len": 50}
+    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80, "max_len": 100 if codes else 50}
     if family == "t5":
         model = T5(T5Config(**sizes, **layers))
     else:

@@ -33,6 +33,7 @@ from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.translation import Translator
+from glassformer.tokens.codes import code_ids
 from glassformer.tokens.tags import tags_of
 from glassformer.version import __version__
 
@@ -133,6 +134,7 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
     return {
         "languages": list(task.languages),
         "tags": tags_of(task.tokenizer),
+        "codes": [*code_ids(task.tokenizer).values()],
         "more_tokens": MORE_TOKENS,
         "beam": defaults.beam,
         "length_penalty": defaults.length_penalty,

@@ -157,18 +157,33 @@ export class Inline {
   }
 
   /**
-   * Put the spans into the translation of the sentence.
+   * Put the spans into the translation of the sentence, where the alignment says.
    * @param {Detached} detached @param {string} translation @param {Alignment} aligned
    */
-  putBack({ before, core, after, inner }, translation, aligned) {
+  putBack(detached, translation, aligned) {
+    return this.putAt(detached, translation, this.alignedPositions(detached, translation, aligned));
+  }
+
+  /**
+   * Where the spans belong in the translation of the sentence, by the alignment; in proportion, if there is none.
+   * @param {Detached} detached @param {string} translation @param {Alignment} aligned
+   */
+  alignedPositions({ core, inner }, translation, aligned) {
+    const [nSource, nTarget] = [split(core).length, split(translation).length];
+    const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * nTarget / nSource)]);
+    return this.positions(inner, links.filter(([, target]) => target < nTarget), nTarget);
+  }
+
+  /**
+   * Put the spans into the translation of the sentence.
+   * @param {Detached} detached @param {string} translation @param {Position[]} positions where each belongs
+   */
+  putAt({ before, core, after, inner }, translation, positions) {
     let output = strip(core) ? strip(translation) : core;
     const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
-    const nSource = split(core).length;
-    const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * words.length / nSource)]);
-    const alignment = links.filter(([, target]) => target < words.length);
     const offsets = [];
     const texts = [];
-    this.positions(inner, alignment, words.length).forEach(([place, closes], i) => {
+    positions.forEach(([place, closes], i) => {
       const span = inner[i];
       if (closes || place >= words.length) {
         let at = words.length ? words.at(place - 1)[1] : 0;
@@ -233,10 +248,10 @@ export class Inline {
   /**
    * For each span the index of the target word that it is inserted at, and whether it follows the word before.
    * @param {InnerSpan[]} inner @param {Alignment} alignment @param {number} nTarget
-   * @returns {[place: number, closes: boolean][]}
+   * @returns {Position[]}
    */
   positions(inner, alignment, nTarget) {
-    /** @type {[place: number, closes: boolean][]} */
+    /** @type {Position[]} */
     const results = inner.map((span) => {
       const place = placeOf(span.word, alignment, nTarget);
       const belongsBefore = span.punctuationAfter !== "" || (span.joinedBefore && !span.joinedAfter);

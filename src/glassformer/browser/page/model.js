@@ -3,6 +3,7 @@
 import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 
 const FIRST_SLOTS = 1024;
+const MAX_LOGITS = 4e6; // that are computed together
 let floats; // of all numbers in half precision
 
 /**
@@ -101,6 +102,44 @@ export class Model extends Tables {
   score(target) {
     this.read(this.scorer, [this.header.bos, ...target.slice(0, -1)]);
     return target.map((id, i) => this.logProbs(i)[id]);
+  }
+
+  /**
+   * Log-probabilities of several targets of a source, some targets at a time.
+   * @param {number[]} source @param {number[][]} targets
+   */
+  scores(source, targets) {
+    const nRows = Math.max(...targets.map(({ length }) => length), Math.min(FIRST_SLOTS, Math.floor(MAX_LOGITS / this.vocabSize)));
+    const sums = [];
+    this.start(source, nRows);
+    while (sums.length < targets.length) {
+      const part = [targets[sums.length]];
+      let n = part[0].length;
+      for (const target of targets.slice(sums.length + 1)) {
+        if (n + target.length > nRows) break;
+        part.push(target);
+        n += target.length;
+      }
+      const each = (of) => Int32Array.from(part.flatMap(of));
+      const first = each((target, k) => target.map(() => part.slice(0, k).reduce((sum, { length }) => sum + length, 0)));
+      const positions = each((target) => target.map((_, i) => i));
+      const slots = range(n);
+      this.scorer.run({
+        ids: each((target) => [this.header.bos, ...target.slice(0, -1)]), positions, slots, lists: [slots, this.sourceSlots],
+        begins: [first, fill(n, 0)], lengths: [positions.map((i) => i + 1), fill(n, this.sourceSlots.length)],
+      }, this.caches);
+      let row = 0;
+      for (const target of part) {
+        let sum = 0;
+        for (const id of target) {
+          const [logits, logSum] = this.scorer.logits(row, this.vocabSize);
+          sum += logits[id] - logSum;
+          row += 1;
+        }
+        sums.push(sum);
+      }
+    }
+    return sums;
   }
 
   /**

@@ -2,6 +2,7 @@
 
 import { align } from "./alignment.js";
 import { isUpper, recased } from "./casing.js";
+import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
 import { distribution, headOf, record } from "./record.js";
@@ -267,8 +268,7 @@ export class Translator {
       this.withConfidence(result, options);
       if (modelText !== core && isUpper(core)) result.text = result.text.toUpperCase();
       if (detached) {
-        const alignment = detached.inner.length ? this.align(core, result.text, modelText !== core) : [];
-        result.text = this.inline.putBack(detached, result.text, alignment);
+        result.text = this.inline.putAt(detached, result.text, detached.inner.length ? this.positions(detached, result.text, modelText !== core, isKept) : []);
       }
       result.text = mark + result.text;
       if (options.align) result.alignment = this.align(mark + rest, result.text, modelText !== core);
@@ -277,6 +277,18 @@ export class Translator {
       results.push(result);
     }
     return results;
+  }
+
+  /**
+   * Where the protected spans belong in a translation: what the alignment says, or a model that was trained with codes.
+   * @param {Detached} detached @param {string} translation @param {boolean} isRecased @param {boolean} isKept
+   */
+  positions(detached, translation, isRecased, isKept) {
+    const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation)] : [detached.core, translation];
+    const links = align(this.model, this.tokenizer, core, output);
+    const positions = this.inline.alignedPositions(detached, translation, links);
+    if (isKept || !this.header.codes.length) return positions;
+    return codePositions(this.model, this.tokenizer, this.inline, { ...detached, core }, output, positions, links);
   }
 
   /**
