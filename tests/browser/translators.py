@@ -34,7 +34,8 @@ def random_translator(family, folder, precision="int8"):
     tokenizer = Tokenizer.train(TRAINED * 5, vocab_size=400, extra_special_tokens=[tag_token("law"), *codes])
     ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
-    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80, "max_len": 100 if codes else 50}
+    sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80}
+    sizes["max_len"] = 100 if codes else 50  # outputs do not end, and codes need tokens besides
     if family == "t5":
         model = T5(T5Config(**sizes, **layers))
     else:
