@@ -105,29 +105,17 @@ export class Model extends Tables {
   }
 
   /**
-   * Log-probabilities of several targets of a source, some targets at a time.
+   * The log-probability of each of several targets of a source.
    * @param {number[]} source @param {number[][]} targets
    */
   scores(source, targets) {
-    const nRows = Math.max(...targets.map(({ length }) => length), Math.min(FIRST_SLOTS, Math.floor(MAX_LOGITS / this.vocabSize)));
+    const longest = Math.max(1, ...targets.map(({ length }) => length));
+    const nTogether = Math.max(1, Math.floor(Math.min(FIRST_SLOTS, MAX_LOGITS / this.vocabSize) / longest));
     const sums = [];
-    this.start(source, nRows);
-    while (sums.length < targets.length) {
-      const part = [targets[sums.length]];
-      let n = part[0].length;
-      for (const target of targets.slice(sums.length + 1)) {
-        if (n + target.length > nRows) break;
-        part.push(target);
-        n += target.length;
-      }
-      const each = (of) => Int32Array.from(part.flatMap(of));
-      const first = each((target, k) => target.map(() => part.slice(0, k).reduce((sum, { length }) => sum + length, 0)));
-      const positions = each((target) => target.map((_, i) => i));
-      const slots = range(n);
-      this.scorer.run({
-        ids: each((target) => [this.header.bos, ...target.slice(0, -1)]), positions, slots, lists: [slots, this.sourceSlots],
-        begins: [first, fill(n, 0)], lengths: [positions.map((i) => i + 1), fill(n, this.sourceSlots.length)],
-      }, this.caches);
+    this.start(source, nTogether * longest);
+    for (let at = 0; at < targets.length; at += nTogether) {
+      const part = targets.slice(at, at + nTogether);
+      this.read(this.scorer, ...part.map((target) => [this.header.bos, ...target.slice(0, -1)]));
       let row = 0;
       for (const target of part) {
         let sum = 0;
@@ -143,14 +131,17 @@ export class Model extends Tables {
   }
 
   /**
-   * Execute a program for given tokens of the target, after `start`.
-   * @param {Program} program @param {number[]} ids
+   * Execute a program for given tokens of targets, one after the other, after `start`.
+   * @param {Program} program @param {number[][]} targets
    */
-  read(program, ids) {
+  read(program, ...targets) {
+    const ids = Int32Array.from(targets.flat());
     const n = ids.length;
     if (n > this.capacity) throw new RangeError("more tokens than slots");
-    const lengths = [range(n).map((i) => i + 1), fill(n, this.sourceSlots.length)];
-    program.run(this.rowsOf(Int32Array.from(ids), range(n), lengths), this.caches);
+    const positions = Int32Array.from(targets.flatMap((target) => target.map((_, i) => i)));
+    const lengths = [positions.map((i) => i + 1), fill(n, this.sourceSlots.length)];
+    const begins = [positions.map((position, i) => i - position), fill(n, 0)];
+    program.run({ ...this.rowsOf(ids, range(n), lengths), positions, begins }, this.caches);
   }
 
   /**
