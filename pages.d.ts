@@ -10,6 +10,7 @@ import * as pageInspect from "./src/glassformer/browser/page/inspect.js";
 import * as kernels from "./src/glassformer/browser/page/kernels.js";
 import * as languageModel from "./src/glassformer/browser/page/language_model.js";
 import * as models from "./src/glassformer/browser/page/model.js";
+import * as searches from "./src/glassformer/browser/page/search.js";
 import * as terms from "./src/glassformer/browser/page/terms.js";
 import * as translation from "./src/glassformer/browser/page/translation.js";
 import * as serverApi from "./src/glassformer/serve/page/api.js";
@@ -54,6 +55,7 @@ declare global {
   type Tokenizer = baseTokenizer.Tokenizer;
   type Translator = translation.Translator;
   type Glossary = terms.Glossary;
+  type Searches = searches.Searches;
   type Inline = inlines.Inline;
 
   /** The exports of the kernels: program.h. */
@@ -339,8 +341,15 @@ declare global {
     prefix?: number[];
     noRepeat?: number;
     maxTokens?: number;
-    encoder?: Program;
-    report?: (extensions: Extension[], open: Extension[], length: number, outcome: string) => void;
+    report?: (...step: SearchStep) => void;
+  }
+
+  /** A step of a search: all extensions, those that go on, how many tokens they have, and what becomes of them. */
+  type SearchStep = [extensions: Extension[], open: Extension[], length: number, outcome: string];
+
+  interface Searched {
+    found: Hypothesis[];
+    steps: SearchStep[];
   }
 
   /** A model that keeps queries, keys and values: one with only an encoder or a decoder has one reader. */

@@ -252,7 +252,8 @@ def browser(record: dict) -> list[Row]:
         ratios = [" / ".join(times(x[key]) for key in ("ratio", "ratio_avx2") if key in x) for x in searches]
         speeds = [f"{x['page_tokens_per_s']:,}" for x in searches]
         columns = [cell for pair in zip(speeds, ratios, strict=True) for cell in pair]
-        return [name, size, first, memory, f"{result['record_ms']:.0f} ms", *columns]
+        key_press = [f"{result[key]:.0f} ms" if key in result else "–" for key in ("heads_ms", "key_press_ms")]
+        return [name, size, first, memory, *key_press, *columns]
 
     return [row(*item) for item in record["results"].items()]
 
@@ -300,7 +301,7 @@ TABLES = {
     ),
     "browser": Table(
         (
-            *("model", "file", "first translation", "memory", "a record of all heads"),
+            *("model", "file", "first translation", "memory", "all heads", "with the translation"),
             *("greedy: tokens/s", "relative to native", "beam 4: tokens/s", "relative to native"),
         ),
         {"browser": browser},

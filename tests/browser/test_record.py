@@ -124,6 +124,21 @@ def test_beam_and_length_penalty(engines, tmp_path):
         assert sum(node[1] == 0 and node[5] == "kept" for node in found["beam"]) == beam
 
 
+def test_records_do_not_depend_on_what_was_translated_before(engines, tmp_path):
+    call = engines(random_translator("transformer", tmp_path))
+    options = [{}, {"search": {"beam": 2}}, {"search": {"alpha": 2.0}}, {"off": OFF}]
+    for text in TRAINED:
+        wanted = []
+        for some in options:
+            for other in TRAINED:  # more searches than are kept
+                call("record", text=other + " !")
+            wanted.append(call("record", text=text, options=some))
+        translation = call("translate", text=text)
+        assert [call("record", text=text, options=some) for some in options] == wanted
+        assert call("translate", text=text) == translation
+        assert wanted[0]["sides"]["target"]["text"] == translation[0]["text"]
+
+
 def test_the_distribution_of_a_position(engines, tmp_path):
     call = engines(random_translator("transformer", tmp_path))
     for off in ([], OFF):

@@ -241,6 +241,17 @@ def test_a_model_compared_with_itself_is_no_better(train, kind):
     assert low <= scores[row["metric"]]["score"] <= high
 
 
+def test_an_evaluation_says_that_texts_were_cut(train, tmp_path):
+    model, _, _ = train("classification")
+    n = json.loads((model / "config.json").read_text())["max_len"]
+    for text, is_cut in (("great " * n, True), ("great", False)):
+        data = write(tmp_path / "data.jsonl", [{"text": text, "label": "good"}] * 3)
+        ended = glassformer("evaluate", model, data, "--json")
+        assert ended.returncode == 0, ended.stderr
+        message = f"warning: at least one text: longer than the maximum length of {n} tokens: its end was cut off"
+        assert ended.stderr.count(message) == is_cut
+
+
 def test_a_form_of_run_says_what_the_model_can_do(train):
     model, _, _ = train("classification")
     assert glassformer("classify", model, stdin="a great film\n").stdout == "good\n"

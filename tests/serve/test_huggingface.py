@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from glassformer import pipeline
@@ -54,6 +56,37 @@ def test_the_inference_client_tags_and_compares(server, folder):
     embedder.precision = "auto"
     first, second = embedder(["The cat.", "A dog."])
     assert scores == pytest.approx([1, float(first @ second)], abs=1e-5)
+
+
+LONG = "The cat sat on the mat. " * 60
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "parameters"),
+    [
+        ("sentiment", LONG, {}),
+        ("sentiment", ["The cat.", LONG, LONG], {}),
+        ("tagger", LONG, {"aggregation_strategy": "simple"}),
+        ("embedder", LONG, {}),
+        ("embedder", {"source_sentence": "The cat.", "sentences": [LONG, "A dog."]}, {}),
+    ],
+    ids=str,
+)
+def test_a_header_says_that_a_text_was_cut(server, model, inputs, parameters):
+    answer = server.post(f"/models/{model}", {"inputs": inputs, "parameters": parameters})
+    assert re.fullmatch(
+        r'299 - "[^"]* maximum length of \d+ tokens: its end was (removed|cut off)\.?"', answer.headers["warning"]
+    )
+    short = server.post(f"/models/{model}", {"inputs": cut(inputs), "parameters": parameters})
+    assert short.status == answer.status == 200
+    assert "warning" not in short.headers
+
+
+def cut(inputs):
+    """The same inputs with short texts."""
+    if isinstance(inputs, dict):
+        return {name: cut(value) for name, value in inputs.items()}
+    return inputs[:20] if isinstance(inputs, str) else [cut(value) for value in inputs]
 
 
 def test_models(server):

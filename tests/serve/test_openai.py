@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 import socket
 import struct
 
@@ -93,6 +94,14 @@ def test_embeddings_are_those_of_the_task(server, folder):
     packed = server.post("/v1/embeddings", {"model": "embedder", "input": texts, "encoding_format": "base64"}).json
     for row, vector in zip(packed["data"], vectors, strict=True):
         assert struct.unpack(f"<{len(vector)}f", base64.b64decode(row["embedding"])) == pytest.approx(vector)
+
+
+def test_a_header_says_which_texts_of_embeddings_were_cut(server):
+    long = "The cat sat on the mat. " * 60
+    notes = lambda texts: server.post("/v1/embeddings", {"model": "embedder", "input": texts}).headers.get("warning")
+    assert notes(["The cat.", "A dog."]) is None
+    assert re.fullmatch(r'299 - "text 2: longer than [^"]+"', notes(["A dog.", long, "A dog."]))
+    assert notes([long] * 8).endswith(', 299 - "3 more notes like these"')
 
 
 @pytest.mark.parametrize(

@@ -338,6 +338,17 @@ def test_markup_in_texts_stays_text(opened):
     assert page.locator(".form:visible img").count() == 0
 
 
+@pytest.mark.parametrize("model", ["sentiment", "tagger"])
+def test_a_form_says_that_a_text_was_cut(opened, model):
+    page = opened()
+    page.get_by_role("button", name=model).click()
+    note = page.locator(".form:visible .notice", has_text="its end was removed")
+    for text, state in (("The cat sat. " * 80, "attached"), ("The cat sat.", "detached")):
+        page.fill(".form:visible textarea", text)
+        page.locator(".form:visible").get_by_text("Run").click()
+        note.wait_for(state=state)
+
+
 def test_generated_text_is_streamed(opened, server):
     page = opened()
     page.get_by_role("button", name="lm").click()

@@ -17,6 +17,7 @@ from glassformer.learning.registry import objective_of
 from glassformer.learning.tagging import IGNORED_TAG
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.classification import Classifier
+from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
@@ -128,6 +129,28 @@ def test_a_text_too_long_to_classify_is_truncated_with_a_warning_and_left_out_of
     assert (len(rows), left) == (1, [long])
 
 
+def test_without_a_receiver_a_python_warning_says_that_a_text_was_cut():
+    classifier, regressor = build(Classifier, ("a", "b")), build(Regressor, ("0", "1"))
+    answerer, embedder = build(QuestionAnswerer, ()), build(SentenceEmbedder, ())
+    long = " ".join(WORDS * 9)
+    calls = [
+        lambda: classifier(["cat", long]),
+        lambda: classifier.probabilities([long]),
+        lambda: classifier.run([long]),
+        lambda: classifier.records([long]),
+        lambda: classifier.evaluate([Labeled(long, None, "a", "f", 1)]),
+        lambda: regressor(long),
+        lambda: regressor.evaluate([Labeled(long, None, "1", "f", 1)]),
+        lambda: answerer(long, "cat"),
+        lambda: answerer.evaluate([QAExample("1", long, "cat", (), "f", 1)]),
+        lambda: embedder([long]),
+        lambda: embedder.similarities([("cat", long)]),
+    ]
+    for call in calls:
+        with pytest.warns(UserWarning, match="at least one text: .*longer than .*: its end was cut off"):
+            call()
+
+
 def test_probabilities_do_not_depend_on_the_batch():
     task = build(Classifier, ("a", "b", "c"))
     texts = [" ".join(WORDS[:n]) for n in (1, 5, 2, 9, 3)]
@@ -193,7 +216,8 @@ def test_the_number_of_windows_is_bounded_however_long_the_longest_word_is(n_cha
 def test_a_long_question_leaves_half_of_the_maximum_length_for_the_context():
     task = build(QuestionAnswerer, (), max_len=8)
     context = "the black cat sat on a couch and slept"
-    assert task(" ".join(WORDS), context) in context
+    with pytest.warns(UserWarning, match="a question longer than 2 tokens"):
+        assert task(" ".join(WORDS), context) in context
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from glassformer.data.ragged import Row
 from glassformer.learning.base import Objective
 from glassformer.metrics.labels import accuracy, matthews
 from glassformer.tasks.classification import Classifier, LabelTask, text_of
+from glassformer.tasks.texts import no_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class LabelObjective(Objective[Labeled, LabelBatch]):
     def shared_logits(self, examples: Sequence[Labeled]) -> Float[Tensor, "texts labels"]:
         """`LabelTask.logits` of examples. See `map_parts`."""
         texts = [text_of(example) for example in examples]
-        return torch.tensor(self.map_parts(lambda part: self.task.logits(part).tolist(), texts))
+        return torch.tensor(self.map_parts(lambda part: self.task.logits(part, no_op).tolist(), texts))
 
 
 class ClassificationObjective(LabelObjective):

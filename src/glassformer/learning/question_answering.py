@@ -17,6 +17,7 @@ from glassformer.data.ragged import Row
 from glassformer.learning.base import Objective
 from glassformer.metrics.answers import answer_f1, exact_match
 from glassformer.tasks.question_answering import QuestionAnswerer
+from glassformer.tasks.texts import no_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class QuestionAnsweringObjective(Objective[QAExample, SpanBatch]):
 
     def validate(self, examples: Sequence[QAExample]) -> dict[str, float]:
         predicted = self.map_parts(
-            lambda questions: [best[0].text for best in self.task.answers(questions)],
+            lambda questions: [best[0].text for best in self.task.answers(questions, warn=no_op)],
             [(example.question, example.context) for example in examples],
         )
         pairs = list(zip(predicted, self.task.references(examples), strict=True))

@@ -142,11 +142,13 @@ def is_stream(inputs: object) -> TypeGuard[Iterable[object] | IndexableInputs]:
     return isinstance(inputs, Iterable) or (hasattr(inputs, "__getitem__") and hasattr(inputs, "__len__"))
 
 
+TRUNCATION_ADVICE = " Pass truncation=True to truncate without this warning."
+
+
 def warn_truncated(n_tokens: int, removed: str) -> None:
     """Warn that the beginning or the end of a text was removed."""
     warnings.warn(
-        f"a text exceeds the maximum length of {n_tokens} tokens: its {removed} was removed."
-        " Pass truncation=True to truncate without this warning.",
+        f"a text exceeds the maximum length of {n_tokens} tokens: its {removed} was removed.{TRUNCATION_ADVICE}",
         UserWarning,
         stacklevel=2,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from glassformer.errors import ConfigError
-from glassformer.pipelines.base import Options, Output, Pipeline
+from glassformer.pipelines.base import Options, Output, Pipeline, warn_truncated
 from glassformer.tasks.regression import Regressor
 
 
@@ -31,7 +31,7 @@ class SentenceSimilarity(Pipeline[Options]):
         return self.each(inputs, options)
 
     def run(self, inputs: list[object], options: Options) -> list[Output]:
-        return [self.similarities(*self.read(value)) for value in inputs]
+        return [self.similarities(*self.read(value), options) for value in inputs]
 
     def read(self, value: object) -> tuple[str, list[str]]:
         """Source sentence and sentences of an input."""
@@ -44,9 +44,14 @@ class SentenceSimilarity(Pipeline[Options]):
             )
         return source, [self.text(sentence) for sentence in sentences]
 
-    def similarities(self, source: str, sentences: list[str]) -> list[float]:
+    def similarities(self, source: str, sentences: list[str], options: Options) -> list[float]:
         """Similarity of the source to each sentence."""
+
+        def warn(*_: object) -> None:
+            if not options.truncates:
+                warn_truncated(self.tokenizer.model_max_length, "end")
+
         if isinstance(self.model, Regressor):
-            return self.model.predict_numbers([(source, sentence) for sentence in sentences])
-        vectors = self.model([source, *sentences])
+            return self.model.predict_numbers([(source, sentence) for sentence in sentences], warn)
+        vectors = self.model([source, *sentences], warn)
         return (vectors[1:] @ vectors[0]).tolist()  # vectors have length 1

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from glassformer.config import JsonObject
@@ -13,7 +13,7 @@ from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.limits import MAX_BEAM, MAX_NEW_TOKENS, MAX_TEXT_CHARACTERS, MAX_TEXTS
 from glassformer.serve.messages import Call, Complete, Embed, Inspect, ModelInfo
 from glassformer.serve.openai import GENERATES, TEXT_TO_TEXT
-from glassformer.serve.requests import described, json_object, parse, read_body
+from glassformer.serve.requests import described, json_object, parse, read_body, warn
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
 from glassformer.serve.translation import DEFAULT_BEAM, check_tag
@@ -99,7 +99,7 @@ def router(service: Service) -> APIRouter:
         return page_record(service, service.model(name))
 
     @routes.post("/{name}", openapi_extra=described(Inference))
-    async def infer(name: str, request: Request) -> Any:
+    async def infer(name: str, request: Request, response: Response) -> Any:
         info = service.model(name)
         body = parse(Inference, json_object(await read_body(request)))
         n = texts_in(body.inputs) + texts_in(body.parameters)
@@ -120,10 +120,11 @@ def router(service: Service) -> APIRouter:
                 400, f"parameters: {', '.join(sorted(unknown))[:200]}: unknown; there are: {known_names(known)}"
             )
         if info.embeds and isinstance(body.inputs, dict):
-            return await similarities(request, service, name, body.inputs)
+            return await similarities(request, response, service, name, body.inputs)
         inputs, parameters = arguments(info.pipeline, body.inputs, parameters)
         call = Call(model=name, inputs=inputs, parameters=parameters)
         (result,) = await service.compute(request, [service.scheduler.unit(call, " " * n)])
+        warn(response, result.notes)
         return result.output
 
     @routes.post("/{name}/inspect", openapi_extra=described(Inference))
@@ -145,12 +146,15 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-async def similarities(request: Request, service: Service, name: str, inputs: JsonObject) -> list[float]:
+async def similarities(
+    request: Request, response: Response, service: Service, name: str, inputs: JsonObject
+) -> list[float]:
     """Cosine similarity of a text and of each of some others."""
     arguments("sentence-similarity", inputs, {})
     texts = [inputs["source_sentence"], *inputs["sentences"]]
     embed = Embed(model=name, texts=texts)
     (result,) = await service.compute(request, [service.scheduler.unit(embed, "".join(texts))])
+    warn(response, result.notes)
     first, *others = result.vectors
     return [sum(x * y for x, y in zip(first, vector, strict=True)) for vector in others]
 

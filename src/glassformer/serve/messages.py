@@ -68,6 +68,8 @@ class Called(Message):
 
     type: Literal["called"] = "called"
     output: Any
+    notes: list[str] = []
+    """Its warnings, such as that a text was cut."""
 
 
 class Embedded(Message):
@@ -76,6 +78,8 @@ class Embedded(Message):
     type: Literal["embedded"] = "embedded"
     vectors: list[list[float]]
     n_tokens: int
+    notes: list[str] = []
+    """Which texts were cut."""
 
 
 class Inspected(Message):

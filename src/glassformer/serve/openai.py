@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from starlette.responses import StreamingResponse
 
 from glassformer.config import JsonObject
@@ -19,7 +19,7 @@ from glassformer.serve.errors import ApiError, documented, error_response
 from glassformer.serve.limits import MAX_TEXT_CHARACTERS
 from glassformer.serve.messages import Complete, Completed, Embed, ModelInfo
 from glassformer.serve.openai_requests import Chat, Completion, Embeddings, Generation, checked
-from glassformer.serve.requests import described, json_object, read_body
+from glassformer.serve.requests import described, json_object, read_body, warn
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service, client_of, translate_errors
 from glassformer.serve.translation import DEFAULT_BEAM
@@ -147,7 +147,7 @@ def router(service: Service) -> APIRouter:
         return await generate(request, service, body, [text], limit, head, choice, chunk, [""])
 
     @routes.post("/v1/embeddings", openapi_extra=described(Embeddings))
-    async def embeddings(request: Request) -> Any:
+    async def embeddings(request: Request, response: Response) -> Any:
         body = checked(Embeddings, json_object(await read_body(request)))
         info = service.model(body.model)
         charge(request, service, None, check_length(body.input, "input"))
@@ -155,6 +155,7 @@ def router(service: Service) -> APIRouter:
             raise ApiError(400, f"{body.model}: its task is {info.task}, which has no embeddings", param="model")
         embed = Embed(model=body.model, texts=body.input)
         (result,) = await service.compute(request, [service.scheduler.unit(embed, "".join(body.input))])
+        warn(response, result.notes)
 
         def encoded(vector: list[float]) -> Any:
             if body.encoding_format == "float":

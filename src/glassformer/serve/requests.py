@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from fastapi import Request
+from fastapi import Request, Response
 from pydantic import BaseModel, ValidationError
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
@@ -20,6 +20,15 @@ from glassformer.serve.limits import MAX_BODY_BYTES, MAX_DEPTH, MAX_FIELDS
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Fields = dict[str, Any]
+MAX_NOTES = 5
+"""Most notes of an answer."""
+
+
+def warn(response: Response, notes: Sequence[str]) -> None:
+    """Say what a person should know about an answer, in the header `Warning` (RFC 7234)."""
+    more = [f"{len(notes) - MAX_NOTES} more notes like these"] if len(notes) > MAX_NOTES else []
+    if notes:
+        response.headers["Warning"] = ", ".join(f"299 - {json.dumps(note)}" for note in [*notes[:MAX_NOTES], *more])
 
 
 async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:

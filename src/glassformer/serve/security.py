@@ -89,6 +89,7 @@ class Gate:
         extra = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
         if origin and is_named:
             extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
+            extra.append((b"access-control-expose-headers", b"Warning, Retry-After"))
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

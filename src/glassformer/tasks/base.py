@@ -21,7 +21,7 @@ from glassformer.model_config import FAMILIES, Kind, families_of_kind
 from glassformer.runtime import graph_file
 from glassformer.runtime.stored import KEPT, WEIGHTS_FILE, StoredModel
 from glassformer.tasks.model import TaskModel, read_graph
-from glassformer.tasks.texts import Warn, no_op
+from glassformer.tasks.texts import Warn, python_warning
 from glassformer.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -223,21 +223,25 @@ class Task(ABC, Generic[ExampleT]):
         check_groups(options, cls.option_groups, cls.name)
 
     @abstractmethod
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """Apply the task to lines of text. Returns one output line per line.
 
         Args:
             options: decoding options, for tasks that generate text.
-            warn: called with the index of a line that was too long and a description of what was cut.
+            warn: called with the index of a line that was too long and a description of what was cut. Default: a Python
+                warning.
         """
 
     def records(
-        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> Sequence[Record]:
         """Apply the task to lines of text. Returns one JSON record per line; `output` is the line that `run` returns.
 
         Args:
-            warn: called with the index of a line that was too long and a description of what was cut.
+            warn: called with the index of a line that was too long and a description of what was cut. Default: a Python
+                warning.
         """
         outputs = self.run(lines, options, warn=warn)
         return [{"input": line, "output": output} for line, output in zip(lines, outputs, strict=True)]

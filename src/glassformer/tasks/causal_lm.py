@@ -19,7 +19,7 @@ from glassformer.model_config import Kind
 from glassformer.tasks.base import ExampleT, Task
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.generation import GeneratesText
-from glassformer.tasks.texts import Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.texts import Warn, check_texts, map_nonblank, python_warning
 from glassformer.tokens.tokenizer import Tokenizer
 
 TOKEN_SELECTION_OPTIONS = {"beam", *SamplingConfig.model_fields} - {"seed"}
@@ -78,7 +78,7 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         }
         return DecodeConfig(**{**decoding_defaults, **explicit})
 
-    def complete(self, texts: Sequence[str], options: DecodeConfig | None, warn: Warn = no_op) -> list[str]:
+    def complete(self, texts: Sequence[str], options: DecodeConfig | None, warn: Warn = python_warning) -> list[str]:
         """Generate a continuation of each text."""
         c = self.with_default_options(options)
         prompts = [self.limited_prompt(text, c, partial(warn, i)) for i, text in enumerate(texts)]
@@ -113,17 +113,17 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, max_len // 2), max_len - 1)
 
     def stream(
-        self, text: str, options: DecodeConfig | None = None, *, warn: Callable[[str], None] = no_op
+        self, text: str, options: DecodeConfig | None = None, *, warn: Callable[[str], None] | None = None
     ) -> Iterator[str]:
         """Generate a continuation of a text and yield it in parts as tokens are generated.
 
         The concatenated parts equal the output of `complete`.
 
         Args:
-            warn: called with a description of what was cut from a text that was too long.
+            warn: called with a description of what was cut from a text that was too long. Default: a Python warning.
         """
         c = self.with_default_options(options)
-        prompt, limit = self.limited_prompt(text, c, warn)
+        prompt, limit = self.limited_prompt(text, c, warn or partial(python_warning, 0))
         engine = self.engine(c)
         engine.submit(prompt, c, max_new_tokens=limit)
         output = TextStream(self.tokenizer, c.stop)
@@ -197,7 +197,9 @@ class LanguageModel(DocumentTask, DecoderTask[Document]):
                 rows += [([t.bos_id, *stream[i : i + 2 * size]],) for i in range(0, len(stream), size)]
         return [row for row in rows if len(row[0]) > 1]
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """Generate a continuation of each line, up to the first newline."""
         return map_nonblank(
             lines, lambda nonblank, warn: [text.split("\n")[0] for text in self.complete(nonblank, options, warn)], warn

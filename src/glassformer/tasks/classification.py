@@ -16,7 +16,7 @@ from glassformer.metrics.registry import scores
 from glassformer.shapes import Float
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
-from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, python_warning
 
 
 class LabelProbability(TypedDict):
@@ -60,7 +60,7 @@ class LabelTask(EncoderTask[Labeled]):
     def texts(cls, example: Labeled) -> Sequence[str]:
         return (example.text, example.text2) if example.text2 else (example.text,)
 
-    def logits(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[ndarray, "texts labels"]:
+    def logits(self, texts: Sequence[Text], warn: Warn = python_warning) -> Float[ndarray, "texts labels"]:
         """Outputs of the head for each text, in fp32."""
         rows = self.encode_truncated(texts, warn)
         logits = np.empty((len(rows), self.config.n_labels), np.float32)
@@ -84,7 +84,7 @@ class Classifier(LabelTask):
     output_type = "classes"
     has_classes = True
 
-    def probabilities(self, texts: Sequence[Text], warn: Warn = no_op) -> Float[ndarray, "texts labels"]:
+    def probabilities(self, texts: Sequence[Text], warn: Warn = python_warning) -> Float[ndarray, "texts labels"]:
         """Probability of each label, in the order of `labels`."""
         return softmax(self.logits(texts, warn))
 
@@ -118,7 +118,9 @@ class Classifier(LabelTask):
         best = [labels[0]["label"] for labels in ranked]
         return best if isinstance(texts, list) else best[0]
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         return map_nonblank(lines, self.predict_labels, warn)
 
     def predict_labels(self, lines: Sequence[str], warn: Warn) -> list[str]:
@@ -126,7 +128,7 @@ class Classifier(LabelTask):
         return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
 
     def records(
-        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[ClassificationRecord]:
         """For each line its label and the probabilities of all labels; for a blank line neither."""
         indices = [i for i, line in enumerate(lines) if line.strip()]

@@ -10,7 +10,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.shapes import Float
 from glassformer.tasks.base import CorpusExample
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
-from glassformer.tasks.texts import Warn, check_texts, no_op
+from glassformer.tasks.texts import Warn, check_texts, python_warning
 
 
 class SentenceEmbedder(EncoderTask[CorpusExample]):
@@ -20,7 +20,7 @@ class SentenceEmbedder(EncoderTask[CorpusExample]):
     pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
 
-    def __call__(self, texts: Texts, warn: Warn = no_op) -> Float[ndarray, "texts d_model"]:
+    def __call__(self, texts: Texts, warn: Warn = python_warning) -> Float[ndarray, "texts d_model"]:
         """Embeddings of length 1, so that their dot products are cosine similarities."""
         rows = self.encode_truncated(check_texts(self, texts, pairs=True), warn)
         vectors = np.empty((len(rows), self.config.d_model), np.float32)
@@ -33,12 +33,14 @@ class SentenceEmbedder(EncoderTask[CorpusExample]):
         """The same as calling the task: a vector of length 1 for each text."""
         return self(texts)
 
-    def similarities(self, pairs: Sequence[tuple[str, str]], warn: Warn = no_op) -> list[float]:
+    def similarities(self, pairs: Sequence[tuple[str, str]], warn: Warn = python_warning) -> list[float]:
         """Cosine similarity of the embeddings of both texts of each pair, between -1 and 1."""
         both = self([text for pair in pairs for text in pair], lambda i, what: warn(i // 2, what))
         return (both[0::2] * both[1::2]).sum(-1).tolist()
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """A JSON list of numbers for each line."""
         vectors = self([text_of_line(line) for line in lines], warn).tolist()
         return [

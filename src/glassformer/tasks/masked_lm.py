@@ -22,7 +22,7 @@ from glassformer.metrics.likelihood import perplexity
 from glassformer.tasks.base import Record
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.encoder import EncoderTask
-from glassformer.tasks.texts import Warn, check_texts, no_op
+from glassformer.tasks.texts import Warn, check_texts, python_warning
 from glassformer.tokens.tokenizer import MASK
 from glassformer.tokens.wordpiece import CONTINUATION
 
@@ -223,7 +223,7 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         return filled
 
     def predict_masks(
-        self, texts: Sequence[str], top_k: int = 5, warn: Warn = no_op
+        self, texts: Sequence[str], top_k: int = 5, warn: Warn = python_warning
     ) -> list[list[list[MaskPrediction]]]:
         """Predict the `top_k` most probable tokens for each mask of each text, best first.
 
@@ -272,7 +272,9 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         results = self.run(check_texts(self, texts, *extra))
         return results[0] if isinstance(texts, str) else results
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         return [
             self.output_line(line, predictions)
             for line, predictions in zip(lines, self.predict_masks(lines, 1, warn), strict=True)
@@ -285,7 +287,7 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         return filled if line.strip() else ""
 
     def records(
-        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[MaskedLMRecord]:
         """For each line its text with the masks filled, and the most probable tokens for each mask."""
         return [

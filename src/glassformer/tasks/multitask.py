@@ -16,7 +16,7 @@ from glassformer.metrics.correlation import pearson
 from glassformer.metrics.labels import matthews
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
-from glassformer.tasks.texts import Warn, no_op
+from glassformer.tasks.texts import Warn, python_warning
 from glassformer.tasks.translation import TextToTextTask
 
 MAX_CLASSES = 20
@@ -65,7 +65,9 @@ class Multitask(TextToTextTask[PromptedExample]):
     def texts(cls, example: PromptedExample) -> Sequence[str]:
         return example.src, example.tgt
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """Generate the output of each line. A line has the format of training: the name of the task, then the text."""
         return super().run(lines, options, warn=warn)
 

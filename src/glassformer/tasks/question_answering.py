@@ -16,7 +16,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.encoder import EncoderTask
-from glassformer.tasks.texts import Warn, map_nonblank, no_op
+from glassformer.tasks.texts import Warn, map_nonblank, python_warning
 from glassformer.tasks.windows import windows
 
 MAX_ANSWER_TOKENS = 30
@@ -82,7 +82,9 @@ class QuestionAnswerer(EncoderTask[QAExample]):
         size = self.config.max_len - self.n_specials - len(question_ids)
         return question_ids, list(windows(len(ids), size, size // 3)), ids, offsets
 
-    def answers(self, questions: Sequence[tuple[str, str]], n_best: int = 1, warn: Warn = no_op) -> list[list[Answer]]:
+    def answers(
+        self, questions: Sequence[tuple[str, str]], n_best: int = 1, warn: Warn = python_warning
+    ) -> list[list[Answer]]:
         """The best answers to each (question, context), best first. The candidates include "no answer".
 
         `warn` is called for each question that is too long.
@@ -135,7 +137,9 @@ class QuestionAnswerer(EncoderTask[QAExample]):
             raise TypeError(f"QuestionAnswerer(…) takes a question and a context, both str; got {types}.")
         return self.answers([(question, context)])[0][0].text
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """Answer lines of question TAB context, or of JSON with the keys "question" and "context"."""
         indices = iter([i for i, line in enumerate(lines) if line.strip()])
 

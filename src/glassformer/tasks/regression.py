@@ -17,7 +17,7 @@ from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.classification import LabelTask, text_of
 from glassformer.tasks.encoder import Texts, text_of_line
-from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, no_op
+from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, python_warning
 
 
 class Regressor(LabelTask):
@@ -72,7 +72,7 @@ class Regressor(LabelTask):
         low, high = map(float, self.labels)
         return low, high
 
-    def predict_numbers(self, texts: Sequence[Text], warn: Warn = no_op) -> list[float]:
+    def predict_numbers(self, texts: Sequence[Text], warn: Warn = python_warning) -> list[float]:
         """Predicted number of each text."""
         low, high = self.range
         return [low + (high - low) * (x + 0.5) for x in self.logits(texts, warn)[:, 0].tolist()]
@@ -90,7 +90,9 @@ class Regressor(LabelTask):
         numbers = self.predict_numbers(check_texts(self, texts, *extra, pairs=True))
         return numbers if isinstance(texts, list) else numbers[0]
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         return map_nonblank(
             lines,
             lambda nonblank, warn: [f"{x:.4f}" for x in self.predict_numbers([*map(text_of_line, nonblank)], warn)],

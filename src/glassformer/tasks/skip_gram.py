@@ -14,7 +14,7 @@ from glassformer.errors import UserError
 from glassformer.metrics import Score
 from glassformer.shapes import Float
 from glassformer.tasks.documents import Document, DocumentTask
-from glassformer.tasks.texts import Warn, no_op
+from glassformer.tasks.texts import Warn, python_warning
 
 if TYPE_CHECKING:
     from glassformer.objectives.skip_gram import PairSampler
@@ -76,7 +76,9 @@ class WordVectors(DocumentTask):
             raise UserError(f"{text!r}: contains no word.")
         return self.source.array(EMBEDDING)[ids].mean(0)
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """A JSON list of numbers for each line: the mean of the vectors of its words."""
         return [
             json.dumps([round(x, 6) for x in self(line).tolist()]) if self.tokenizer.encode(line) else ""

@@ -12,7 +12,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.causal_lm import DecoderTask
-from glassformer.tasks.texts import Warn, map_nonblank, no_op
+from glassformer.tasks.texts import Warn, map_nonblank, python_warning
 
 MAX_SUMMARY = 128
 """Default maximum length of a summary in tokens; positions that a long text must leave free."""
@@ -78,7 +78,9 @@ class Summarizer(DecoderTask[Example]):
             warn(f"longer than the maximum source length of {capacity} tokens: its end was cut off")
         return [*ids[:-1][:capacity], ids[-1]]
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         return map_nonblank(
             lines,
             lambda nonblank, warn: [" ".join(text.split()) for text in self.complete(nonblank, options, warn)],

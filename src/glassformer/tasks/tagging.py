@@ -15,7 +15,7 @@ from glassformer.metrics.registry import scores
 from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import Log, Record
 from glassformer.tasks.encoder import EncoderTask
-from glassformer.tasks.texts import Warn, check_texts, no_op
+from glassformer.tasks.texts import Warn, check_texts, python_warning
 
 
 class TaggingRecord(Record):
@@ -146,13 +146,15 @@ class Tagger(EncoderTask[Tagged]):
         tagged = [list(zip(*pair, strict=True)) for pair in zip(words, self.tags(words), strict=True)]
         return tagged[0] if isinstance(sentences, str) else tagged
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         """Each word with its tag, separated by a slash: `Ann/B-PER slept/O`."""
         words = [line.split() for line in lines]
         return [beside_words(*pair) for pair in zip(words, self.tags(words), strict=True)]
 
     def records(
-        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[TaggingRecord]:
         """For each line its words, their tags and the probabilities of the tags."""
         words = [line.split() for line in lines]

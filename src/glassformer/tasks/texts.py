@@ -1,5 +1,6 @@
 """Texts that tasks are called with, and lines of text."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
@@ -9,12 +10,18 @@ no_op: Callable[..., None] = lambda *_: None  # noqa: E731
 
 Warn = Callable[[int, str], None]
 
+
+def python_warning(_: int, what: str) -> None:
+    """The default of `warn`: a Python warning, which is shown once."""
+    warnings.warn(f"at least one text: {what}", UserWarning, stacklevel=2)
+
+
 Text = str | tuple[str, str]
 """A text or a pair of texts."""
 
 
 def map_nonblank(
-    lines: Sequence[str], process: Callable[[list[str], Warn], Sequence[str]], warn: Warn = no_op
+    lines: Sequence[str], process: Callable[[list[str], Warn], Sequence[str]], warn: Warn = python_warning
 ) -> list[str]:
     """Apply a function to the lines that are not blank. The output of a blank line is an empty string.
 

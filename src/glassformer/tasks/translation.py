@@ -42,7 +42,7 @@ from glassformer.tasks.confidence import (
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.steps import translated, with_confidence
 from glassformer.tasks.terms import Terms, terms_of
-from glassformer.tasks.texts import Warn, check_texts, no_op
+from glassformer.tasks.texts import Warn, check_texts, no_op, python_warning
 from glassformer.tasks.translated import Translation, TranslationRecord, record_of
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -233,11 +233,13 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """The text of a hypothesis."""
         return self.tokenizer.decode(hypothesis.ids).replace("\n", " ")
 
-    def run(self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op) -> list[str]:
+    def run(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> list[str]:
         return [nbest[0].text for nbest in self.translate(lines, options, warn=warn)]
 
     def records(
-        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = no_op
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[TranslationRecord]:
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]

@@ -1,7 +1,7 @@
 // What happens inside of the model for one sentence, as a record of `glassformer inspect`. Counterpart: inspection/inspect.py.
 
 import { rowsOf, scoresOf, weightsOf } from "./alignment.js";
-import { lengthPenalty, search } from "./search.js";
+import { lengthPenalty } from "./search.js";
 
 const TOP = 8; // most probable tokens of each position
 const SHOWN = 50; // most probable tokens of a distribution
@@ -141,19 +141,18 @@ export function likely(probabilities, textOf) {
 }
 
 /**
- * The best translation, the extensions that the search considered, and the indices of those that lead to the best.
- * @param {Model} model @param {Tokenizer} tokenizer @param {number[]} source @param {SearchOptions} options
- * @returns {{ found: Hypothesis, nodes: SearchNode[], best: number[] }}
+ * The extensions that a search considered, and the indices of those that lead to the best translation.
+ * @param {number} eos @param {Tokenizer} tokenizer @param {Searched} searched @param {SearchOptions} options
+ * @returns {{ nodes: SearchNode[], best: number[] }}
  */
-function searchTree(model, tokenizer, source, options) {
+function searchTree(eos, tokenizer, { found, steps }, options) {
   /** @type {SearchNode[]} */
   const nodes = [];
   const indexOf = new Map(); // of the node that ends with the tokens
-  /** @type {SearchOptions["report"]} */
-  const report = (extensions, open, length, outcome) => {
+  for (const [extensions, open, length, outcome] of steps) {
     extensions.forEach((x, i) => {
       if (x.total === -Infinity) return;
-      const isEnded = i < options.beam && x.token === model.eos;
+      const isEnded = i < options.beam && x.token === eos;
       const status = isEnded ? "ended" : open.includes(x) ? outcome : "pruned";
       const isDone = isEnded || status === "cut";
       const ids = [...x.parent.ids, x.token];
@@ -162,11 +161,10 @@ function searchTree(model, tokenizer, source, options) {
       const [score, text] = isDone ? [x.total / lengthPenalty(length, options.alpha), tokenizer.decode(ids)] : [null, null];
       nodes.push([parent, length - 1, tokenizer.tokenText(x.token), x.logProb, x.total, status, score, text]);
     });
-  };
-  const [found] = search(model, source, { ...options, report });
+  }
   const best = [];
-  for (let i = indexOf.get(found.ids.join(" ")) ?? -1; i >= 0; [i] = nodes[i]) best.unshift(i);
-  return { found, nodes, best };
+  for (let i = indexOf.get(found[0].ids.join(" ")) ?? -1; i >= 0; [i] = nodes[i]) best.unshift(i);
+  return { nodes, best };
 }
 
 /**
@@ -271,23 +269,24 @@ export function canSwitch(records) {
 
 /**
  * The record of a text, and of a translation of it that is given, or else found. Neither is too long for the model.
- * @param {Model} model @param {Tokenizer} tokenizer @param {string} text
+ * @param {Searches} searches of the model @param {Tokenizer} tokenizer @param {string} text
  * @param {SearchOptions & { off?: HeadOff[], begin?: number[] }} options of the search; `off`: heads whose outputs are
  *   0; `begin`: tokens before the text
  * @param {string} [target] @returns {InspectionRecord}
  */
-export function record(model, tokenizer, text, { off = [], begin = [], ...options }, target) {
+export function record(searches, tokenizer, text, { off = [], begin = [], ...options }, target) {
+  const { model } = searches;
   const { header } = model;
   const textsOf = (ids) => ids.map((id) => tokenizer.tokenText(id));
   const source = [...begin, ...tokenizer.encode(text), header.eos];
-  const unchanged = off.length ? tokenizer.decode(search(model, source, options)[0].ids) : null;
+  const unchanged = off.length ? tokenizer.decode(searches.of(source, options).found[0].ids) : null;
   return model.without(off, () => {
-    const { found: { ids: expected }, nodes, best } = target === undefined
-      ? searchTree(model, tokenizer, source, { ...options, encoder: model.sourceReader })
-      : { found: { ids: [...tokenizer.encode(target), header.eos] }, nodes: [], best: [] };
+    const searched = target === undefined ? searches.of(source, options, off) : undefined;
+    const { nodes, best } = searched ? searchTree(header.eos, tokenizer, searched, options) : { nodes: [], best: [] };
+    const expected = searched ? searched.found[0].ids : [...tokenizer.encode(target), header.eos];
     const inputs = [header.bos, ...expected.slice(0, -1)];
     const [nSource, nTarget] = [source.length, inputs.length];
-    if (target !== undefined) model.start(source, nTarget, model.sourceReader);
+    model.start(source, nTarget, model.sourceReader);
     const attention = header.read_source.attentions.map((x) => attentionMap(model, x, nSource, nSource));
     const stream = { source: streamOf(model.sourceReader, nSource) };
     const vectors = { source: vectorsOf(model.sourceReader, nSource) };

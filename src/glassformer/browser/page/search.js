@@ -1,5 +1,7 @@
 // Beam search of one sentence. Counterpart: generate/search.py, with its policy and rules.
 
+const KEPT = 2; // searches: of a model, and with heads switched off
+
 /** @param {number} n @param {number} alpha */
 export function lengthPenalty(n, alpha) {
   return ((5 + n) / 6) ** alpha;
@@ -26,12 +28,11 @@ export function repeating(ids, n) {
  * The best translations of a source, best first: their ids, logProbs and score.
  * @param {Model} model `start` encodes a source; `step` has the most probable next tokens of hypotheses
  * @param {number[]} source token ids with the end-of-sentence token
- * @param {SearchOptions} options `prefix`: tokens that every translation begins with; `encoder`: the program that
- *   encodes the source; `report`: called with the extensions of each step; `noRepeat`: size of the n-grams that occur
- *   once only; 0: any
+ * @param {SearchOptions} options `prefix`: tokens that every translation begins with; `report`: called with the
+ *   extensions of each step; `noRepeat`: size of the n-grams that occur once only; 0: any
  * @returns {Hypothesis[]}
  */
-export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noRepeat = 0, maxTokens, encoder, report }) {
+export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noRepeat = 0, maxTokens, report }) {
   const { eos } = model;
   const limit = Math.min(model.maxLength, (maxTokens ?? source.length + model.moreTokens) + prefix.length);
   const considered = 2 * beam;
@@ -40,7 +41,7 @@ export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noR
   let finished = [];
   /** @type {OpenHypothesis[]} */
   let hypotheses = [{ ids: [], logProbs: [], slots: [], sum: 0 }];
-  model.start(source, (limit + 1) * beam, encoder);
+  model.start(source, (limit + 1) * beam);
   for (let length = 1; ; length += 1) {
     /** @type {Set<number>[]} */
     const excluded = hypotheses.map(({ ids }) => (noRepeat ? repeating(ids, noRepeat) : new Set()));
@@ -78,4 +79,32 @@ export function search(model, source, { beam, alpha, nbest = 1, prefix = [], noR
   }
   if (!finished.length) throw new Error("the outputs of the model are not finite");
   return finished.slice(0, nbest);
+}
+
+/** The last searches of a model, so that what happens in a translation is shown without another search. */
+export class Searches {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    /** @type {Map<string, Searched>} */
+    this.last = new Map();
+  }
+
+  /**
+   * What `search` finds, and what it reported. `off`: the heads that are switched off.
+   * @param {number[]} source @param {SearchOptions} options @param {HeadOff[]} [off] @returns {Searched}
+   */
+  of(source, options, off = []) {
+    const key = JSON.stringify([source, options, off]);
+    let searched = this.last.get(key);
+    if (!searched) {
+      /** @type {SearchStep[]} */
+      const steps = [];
+      searched = { found: search(this.model, source, { ...options, report: (...step) => steps.push(step) }), steps };
+    }
+    this.last.delete(key); // and to the end
+    this.last.set(key, searched);
+    if (this.last.size > KEPT) this.last.delete(this.last.keys().next().value);
+    return searched;
+  }
 }

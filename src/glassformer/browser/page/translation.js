@@ -6,7 +6,7 @@ import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
 import { distribution, headOf, record } from "./record.js";
-import { search } from "./search.js";
+import { Searches, search } from "./search.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip, wordsIn } from "./text.js";
 
@@ -20,6 +20,7 @@ export class Translator {
   constructor(model, tokenizer) {
     const { header } = model;
     this.model = model;
+    this.searches = new Searches(model);
     this.tokenizer = tokenizer;
     this.header = header;
     this.inline = new Inline(header.patterns);
@@ -169,7 +170,7 @@ export class Translator {
    * @param {Part} part @param {TranslationOptions} options
    */
   decode(part, options) {
-    let found = search(this.model, part.ids, this.options(options));
+    let { found } = this.searches.of(part.ids, this.options(options));
     let repeated = false;
     for (const noRepeat of REPEATED_NGRAMS) {
       if (this.repeats(part.source) || !found.some((hypothesis) => this.repeats(this.textOf(hypothesis)))) break;
@@ -205,7 +206,7 @@ export class Translator {
       (mark || detached) && "List marks and markers are not given to the model.",
       modelText !== core && "The model is given the text in the case that it knows.",
     ];
-    const found = record(this.model, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off, begin: this.tagOf(options.tag) }, target);
+    const found = record(this.searches, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off, begin: this.tagOf(options.tag) }, target);
     this.recorded = { off: found.live.off, source: found.sides.source.ids, inputs: found.sides.target.ids };
     return { ...found, notes: [...notes.filter(Boolean), ...found.notes] };
   }

@@ -102,10 +102,16 @@ export async function get(path, signal) {
   return ask(path, { headers: headers(), signal });
 }
 
-/** @param {string} path @param {object} body @param {AbortSignal} [signal] @param {Say} [_say] */
-export async function post(path, body, signal, _say) {
+/**
+ * `say` is called with what a person should know about the answer.
+ * @param {string} path @param {object} body @param {AbortSignal} [signal] @param {Say} [say]
+ */
+export async function post(path, body, signal, say) {
   const options = { method: "POST", headers: headers({ "Content-Type": "application/json" }), signal };
-  return ask(path, { ...options, body: JSON.stringify(body) });
+  return ask(path, { ...options, body: JSON.stringify(body) }, (response) => {
+    for (const [note] of (response.headers.get("Warning") ?? "").matchAll(/"(?:[^"\\]|\\.)*"/g)) say?.(JSON.parse(note));
+    return response.json();
+  });
 }
 
 /** @param {string} path @param {Record<string, string | File>} fields @param {AbortSignal} [signal] */

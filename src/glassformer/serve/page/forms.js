@@ -140,7 +140,7 @@ function tagging(model, result) {
   const request = () => inference(model, input.value, { aggregation_strategy: "first" });
   return { fields: node, request, text: () => input.value, async run(signal) {
     const text = input.value;
-    const found = await post(...request(), signal);
+    const [found, notes] = await ask(request(), signal);
     const parts = [];
     let end = 0;
     for (const { start, end: last, entity_group: name, score } of found) {
@@ -148,7 +148,7 @@ function tagging(model, result) {
       parts.push(el("mark", { title: `${name} ${score.toFixed(3)}` }, part(text, start, last), el("small", {}, name)));
       end = last;
     }
-    result.replaceChildren(el("p", { class: "text tagged" }, parts, part(text, end)));
+    result.replaceChildren(el("p", { class: "text tagged" }, parts, part(text, end)), ...notes);
   } };
 }
 

@@ -16,12 +16,10 @@ from glassformer.generate.request import Decoding, Event
 from glassformer.serve.messages import (
     AnyRequest,
     Call,
-    Called,
     Complete,
     Completed,
     Continue,
     Embed,
-    Embedded,
     Inspect,
     Requirements,
     Result,
@@ -30,10 +28,11 @@ from glassformer.serve.messages import (
     Usage,
 )  # fmt: skip
 from glassformer.serve.worker.results import (
+    called,
     completed,
     continued,
+    embedded,
     inspected,
-    plain,
     translated,
     whole_prompt,
 )  # fmt: skip
@@ -171,11 +170,9 @@ def computation(
             limits = {name: value for name, value in given.items() if value}
             return StreamJob(model, task, request.text, decode_config(model, {**request.options, **limits}))
         case Call() if model.engine is None:
-            return lambda: Called(output=plain(model.pipeline(request.inputs, **request.parameters)))
+            return lambda: called(model.pipeline, request)
         case Embed() if isinstance(task, SentenceEmbedder):
-            texts = request.texts
-            n_tokens = sum(len(ids) for ids in task.tokenizer.encode_batch(texts))
-            return lambda: Embedded(vectors=task(texts).tolist(), n_tokens=n_tokens)
+            return lambda: embedded(task, request)
         case Inspect():
             model.check_inspection()
             return lambda: inspected(task, request)

@@ -1,14 +1,28 @@
 """Results of the model process as the server gets them."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import UserError
-from glassformer.serve.messages import Complete, Completed, Inspect, Inspected, Translated, Usage
+from glassformer.pipelines.base import TRUNCATION_ADVICE, Pipeline
+from glassformer.serve.messages import (
+    Call,
+    Called,
+    Complete,
+    Completed,
+    Embed,
+    Embedded,
+    Inspect,
+    Inspected,
+    Translated,
+    Usage,
+)  # fmt: skip
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask, truncate_at_stop
+from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
@@ -92,6 +106,23 @@ def inspected(task: AnyTask, request: Inspect) -> Inspected:
 
     page = inspection_page(inspect(task, request.text, tag=request.tag).to_dict())
     return Inspected(page=page, policy=policy_of("inspection"))
+
+
+def called(pipeline: Pipeline[Any], request: Call) -> Called:
+    """The output of a pipeline."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        output = plain(pipeline(request.inputs, **request.parameters))
+    notes = [str(each.message).removesuffix(TRUNCATION_ADVICE) for each in caught if each.category is UserWarning]
+    return Called(output=output, notes=list(dict.fromkeys(notes)))
+
+
+def embedded(task: SentenceEmbedder, request: Embed) -> Embedded:
+    """Embeddings of texts."""
+    notes: list[str] = []
+    vectors = task(request.texts, lambda i, what: notes.append(f"text {i + 1}: {what}"))
+    n_tokens = sum(len(ids) for ids in task.tokenizer.encode_batch(request.texts))
+    return Embedded(vectors=vectors.tolist(), n_tokens=n_tokens, notes=notes)
 
 
 def plain(value: Any) -> Any:
