@@ -1,5 +1,8 @@
 """Asking an endpoint: what is repeated, what is refused, and that nothing is asked twice."""
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -233,3 +236,30 @@ def test_a_teacher_can_be_asked_again(tmp_path):
         asked = teacher(server)
         for part in (SOURCES[:3], SOURCES[3:6]):
             assert all(answer.texts for answer in ask(asked, part, tmp_path, lambda message: None))
+
+
+CLOSED = """
+import signal, socket, threading
+from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
+
+def close_all(listener):
+    while True:
+        connection, _ = listener.accept()
+        connection.recv(1000)
+        connection.close()  # while the rest is being sent
+
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=close_all, args=(listener,), daemon=True).start()
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in the command line
+options = EndpointOptions(f"http://127.0.0.1:{listener.getsockname()[1]}", "name", "{text}", connections=1)
+next(EndpointTeacher(options).answers(["a" * 20_000_000], lambda message: print(message, flush=True)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="a signal of POSIX")
+def test_a_server_that_closes_a_connection_does_not_end_the_program():
+    process = subprocess.Popen([sys.executable, "-c", CLOSED], stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    process.kill()
+    process.communicate()
+    assert "trying again" in line

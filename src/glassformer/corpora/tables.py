@@ -88,7 +88,8 @@ class Table:
 
     def outline(self) -> str:
         """The header and two rows, for messages."""
-        header = ", ".join(self.names) if self.has_header else f"none; columns 1 to {len(self.names)}"
+        without = f"columns 1 to {len(self.names)}" if self.names else "the first line is blank"
+        header = ", ".join(self.names) if self.has_header else f"none; {without}"
         rows = [" | ".join(" ".join(cell.split())[:40] for cell in row) for row in self.sample[:2]]
         return "\n".join([f"  Header row: {header}", *(f"  Row: {row}" for row in rows)])
 

@@ -3,6 +3,7 @@
 import json
 import queue
 import re
+import signal
 import threading
 import time
 import urllib.error
@@ -115,6 +116,8 @@ class EndpointTeacher:
         left = iter(sources)
 
         def work() -> None:
+            if hasattr(signal, "pthread_sigmask"):  # a server that closes a connection must not end this program
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
             while (source := waiting.get()) is not None:
                 try:
                     done.put((source, self.answer(source)))
