@@ -168,3 +168,10 @@ def test_a_quote_that_is_text_is_kept_in_tsv(tmp_path):
     path: Path = tmp_path / "a.tsv"
     path.write_text('text\tlabel\n"hello" she said\tx\n"bye\ty\n')
     assert not open_table(path).is_quoted
+
+
+def test_a_cell_may_be_as_long_as_a_line(tmp_path):
+    text = "word " * 40_000
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + "".join(f'"{text}, {i}",{"yes" if i % 2 else "no"}\n' for i in range(4)))
+    assert [example.text for example in read_labeled([path])] == [f"{text}, {i}" for i in range(4)]

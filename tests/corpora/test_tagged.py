@@ -154,3 +154,23 @@ def test_formats_without_tags_are_refused_also_if_their_lines_have_two_columns(t
     path = write(tmp_path / name, 'msgid "a"\nmsgstr "b"\n')
     with pytest.raises(CorpusError, match=r"cannot be read from this format \("):
         sentences(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "# id 5239 domain=en\nrobert _ _ B-PER\nlives _ _ O\n\n# id 52\tdomain=en\nhere _ _ O\n",
+            [("robert lives", "B-PER O", 2), ("here", "O", 6)],
+        ),
+        ("# text = Robert\nRobert\tB-PER\n", [("Robert", "B-PER", 2)]),
+        (
+            "# newdoc id = 3\n# text = No 5\nNo DET\n# NUM\n\n# SYM\n5 NUM\n",
+            [("No #", "DET NUM", 3), ("# 5", "SYM NUM", 6)],
+        ),
+        ("# O\nRobert B-PER\n", [("# Robert", "O B-PER", 1)]),
+        ("# # O\nfun fun O\n", [("# fun", "O O", 1)]),
+    ],
+)
+def test_comments_before_a_sentence_are_no_words(folder, text, expected):
+    assert sentences(write(folder / "a.conll", text)) == expected

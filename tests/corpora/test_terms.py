@@ -30,6 +30,11 @@ def spans(text, *protect):
     [
         ("Click {count} of %d items, %(name)s and ${x}", ["{count}", "%d", "%(name)s", "${x}"]),
         ("{{ user }} {0} $HOME %1$s %@ %%", ["{{ user }}", "{0}", "$HOME", "%1$s", "%@"]),
+        ("%1$.2f %1$lld %zu %,d %n Total %1$,d", ["%1$.2f", "%1$lld", "%zu", "%,d", "%n", "%1$,d"]),
+        (
+            "%{count} #{name} {0, number} {d,date,short} {1, 2} {a b}",
+            ["%{count}", "#{name}", "{0, number}", "{d,date,short}"],
+        ),
         ("<b>bold</b> &amp; <br/> a < b > c &#39;", ["<b>", "</b>", "&amp;", "<br/>", "&#39;"]),
         ("see https://a.org/x?y=1, or mail a.b@c.de.", ["https://a.org/x?y=1", "a.b@c.de"]),
         ("a 5 km run at 3.5 GHz and 10 % of 7€, 12 men", ["5 km", "3.5 GHz", "10 %", "7€"]),

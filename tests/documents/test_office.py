@@ -76,6 +76,24 @@ def same_files(one: bytes, other: bytes) -> bool:
     return unpacked(one) == unpacked(other) and list(unpacked(one)) == list(unpacked(other))
 
 
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (
+            [("Please read the manual", ""), (" ", "<w:b/>"), ("before use", "<w:b/>")],
+            [("", "PLEASE READ THE MANUAL "), ("b", "BEFORE USE")],
+        ),
+        (
+            [("Then ", ""), ("click", "<w:b/>"), (" ", "<w:b/>"), ("here", "<w:b/>"), (" and wait for it.", "")],
+            [("", "THEN "), ("b", "CLICK HERE"), ("", " AND WAIT FOR IT.")],
+        ),
+    ],
+)
+def test_spaces_in_runs_of_their_own_stay_where_they_are(runs, expected):
+    document = read("a.docx", word(f"<w:p>{''.join(run(*each) for each in runs)}</w:p>"))
+    assert runs_of(shouted(document)) == expected
+
+
 LINK = f'<w:hyperlink r:id="r1" w:history="1">{run("the link", "<w:u/>")}</w:hyperlink>'
 FIELD = (
     '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText xml:space="preserve"> {} </w:instrText></w:r>'

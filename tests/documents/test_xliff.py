@@ -150,6 +150,22 @@ def test_a_target_says_whether_the_memory_has_the_text_or_a_similar_one():
     assert texts(read("b.xlf", data)) == ["Cat", "Dog", "Cow"]
 
 
+@pytest.mark.parametrize(
+    "other", ["", ' xmlns:its="http://www.w3.org/2005/11/its" its:mtConfidence="0.9" its:person="A"']
+)
+def test_a_translation_that_is_made_again_says_it_once(other):
+    data = file(unit("Cat", "Katze", "", other + " state='needs-translation'"))
+    for similarity in (0.876, 0.9):
+        document = read("a.xlf", data).only("all")
+        data = shouted(document, origins=[replace(SIMILAR, similarity=similarity)]).decode()
+    root = ElementTree.fromstring(data)
+    (target,) = root.iterfind(".//{*}trans-unit/{*}target")
+    its = "{http://www.w3.org/2005/11/its}"
+    assert target.text == "CAT"
+    assert (target.get(f"{its}mtConfidence"), target.get(f"{its}person")) == ("0.50", None)
+    assert len([*root.iterfind(".//{*}alt-trans")]) == 1
+
+
 def test_a_similar_text_that_was_not_used_is_a_proposal_only():
     unused = replace(SIMILAR, used=False)
     root = ElementTree.fromstring(shouted(read("a.xlf", file(unit("Cat"))), origins=[unused]))

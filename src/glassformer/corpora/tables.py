@@ -11,6 +11,9 @@ from glassformer.corpora.columns import is_header, normalized
 from glassformer.corpora.encoding import Encoding, detect_encoding
 from glassformer.corpora.lines import name, read_lines, suffix_of
 from glassformer.errors import ConfigError, CorpusError
+from glassformer.limits import MAX_LINE_BYTES
+
+csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # of a cell, in all readers of the process
 
 DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe"}
 N_SAMPLE = 200

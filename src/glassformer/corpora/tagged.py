@@ -96,12 +96,15 @@ def _sentences(path: Path, rows: Iterator[Row | None]) -> Iterator[Tagged]:
 
 def _conll_rows(path: Path, column: int | None) -> Iterator[Row | None]:
     separator, n_columns, first = "", 0, 0
+    is_inside = False  # a sentence
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
+            is_inside = False
             yield None
             continue
-        if line.startswith("-DOCSTART-"):
+        if line.startswith("-DOCSTART-") or (not is_inside and _is_comment(line, n_columns)):
             continue
+        is_inside = True
         separator = separator or ("\t" if "\t" in line else " ")
         # With tabs, a cell may be empty (a missing tag); with spaces, their number does not matter.
         cells = line.split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
@@ -119,6 +122,14 @@ def _conll_rows(path: Path, column: int | None) -> Iterator[Row | None]:
                 f"  The line begins {line[:40]!r}. Is its tag missing? A CoNLL-U file must be named .conllu."
             )
         yield _row(path, number, cells[0], cells[(column or n_columns) - 1])
+
+
+def _is_comment(line: str, n_columns: int) -> bool:
+    """Whether a line before a sentence is no word "#" with its tag: `# id 12 domain=en`, `# text = Ann slept.`"""
+    cells = line.split()
+    if not line.startswith("# ") or len(cells) < 3 or SPAN_TAG.fullmatch(cells[-1]):
+        return False
+    return len(cells) != n_columns or cells[1] == "id" or cells[2] == "="
 
 
 def _conllu_rows(path: Path, column: str) -> Iterator[Row | None]:

@@ -57,6 +57,11 @@ def with_attribute(tag: str, name: str, value: str) -> str:
     return f'{tag[: -len(end)].rstrip()} {name}="{value}"{end}'
 
 
+def without_prefix(tag: str, prefix: str) -> str:
+    """A start tag without the attributes of a namespace prefix, and its declaration."""
+    return re.sub(rf"""\s(?:xmlns:{prefix}|{prefix}:[\w.-]+)\s*=\s*(?:"[^"]*"|'[^']*')""", "", tag)
+
+
 def opened(tag: str) -> str:
     """The start tag of an element with content."""
     return tag[:-2].rstrip() + ">" if tag.endswith("/>") else tag

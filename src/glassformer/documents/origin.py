@@ -71,12 +71,15 @@ class Quality:
                 name, source, target = f"{self.prefix}alt-trans", html.escape(origin.source), html.escape(origin.target)
                 quality = f'match-quality="{percentage(origin.similarity)}%"'
                 return (
-                    f'<{name} {quality} origin="memory"><{self.prefix}source>{source}'
+                    f'<{name} {quality} origin="{MEMORY}"><{self.prefix}source>{source}'
                     f"</{self.prefix}source><{self.prefix}target>{target}</{self.prefix}target></{name}>"
                 )
             case "creator":
                 return "" if similarity == 1 else f' creationid="{MACHINE_ID}"'
 
+
+MEMORY = "memory"
+"""The origin of a similar text."""
 
 MACHINE_ID = "MT!"
 """What an entry of a memory has that we have translated."""

@@ -260,6 +260,11 @@ def is_other(item: Run | Group | Range | str) -> bool:
     return isinstance(item, str) and not BREAK.fullmatch(item)
 
 
+def ends_a_run(results: list[str | Code]) -> bool:
+    """Whether the last part is the end of a run of another format than the usual one."""
+    return bool(results) and isinstance(last := results[-1], Code) and last.kind == "close" and last.pair[:4] == "run "
+
+
 def codes_of(items: Items, usual: str, open_run: str, close_run: str) -> list[str | Code]:
     """The text of runs with codes, within a run of the usual format.
 
@@ -287,10 +292,12 @@ def codes_of(items: Items, usual: str, open_run: str, close_run: str) -> list[st
                 *codes_of(item.items, own, open_run, close_run),
                 Code(close_run + item.end + open_run.replace("%s", usual), "close", key),
             ]
-        elif item.format == usual or not item.text.strip():
+        elif item.format == usual:
             results.append(item.text)
-        elif i and isinstance(before := items[i - 1], Run) and before.format == item.format and len(results) > 1:
+        elif i and isinstance(before := items[i - 1], Run) and before.format == item.format and ends_a_run(results):
             results.insert(len(results) - 1, item.text)  # one text in several runs
+        elif not item.text.strip():
+            results.append(item.text)
         else:
             key = f"run {i} {len(results)}"
             results += [

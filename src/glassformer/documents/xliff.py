@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from glassformer.documents.codes import marked_pair, plain, segments
 from glassformer.documents.document import Document, Entry, Segment, State
 from glassformer.documents.languages import is_swapped
-from glassformer.documents.markup import content_of, opened, with_attribute
-from glassformer.documents.origin import Either, Quality
+from glassformer.documents.markup import content_of, opened, with_attribute, without_prefix
+from glassformer.documents.origin import MEMORY, Either, Quality
 from glassformer.documents.splicer import Splicer
 from glassformer.documents.unit import Unit
 from glassformer.documents.xml import Node, decode_xml, parse
@@ -105,12 +105,9 @@ def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | Non
     pieces = segmented_pieces(splicer, segmented) if segmented else segments(content_of(source, splicer.data), "html")
     prefix = source.name.removesuffix("source")
     tag = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
-    inner = (
-        *target_tag(tag),
-        *pieces,
-        f"</{prefix}target>",
-        Quality("proposal", prefix),
-    )
+    has_proposal = any(other.get("origin") == MEMORY for other in unit.elements("alt-trans"))
+    proposal = () if has_proposal else (Quality("proposal", prefix),)
+    inner = (*target_tag(without_prefix(tag, "its")), *pieces, f"</{prefix}target>", *proposal)
     if target:
         kept = splicer.raw(target.start, target.end)
         splicer.replace(target.start, target.end, Entry(kept, state_of(unit, source, target), inner))
