@@ -332,3 +332,27 @@ def test_hostile_catalogues_are_read_or_refused_in_time(name, text):
 def test_texts_of_a_key_are_in_one_line_without_codes():
     items = catalogue("strings.xml", ANDROID.encode()).items
     assert [plain(item.content) for item in items][:2] == ["Don't & stop é! Now", "Hello you"]
+
+
+def test_the_locale_of_arb_is_that_of_the_translation():
+    text = '{\n  "@@locale": "en",\n  "hello": "Hello {name}",\n  "@hello": {"description": "x"}\n}\n'
+    document = read("app_en.arb", text)
+    assert kept(document).decode() == text
+    expected = text.replace('"en"', '"pt_BR"').replace("Hello {name}", "HELLO {NAME}")
+    assert shouted(document, languages=("en", "pt-BR")).decode() == expected
+    assert [item.key for item in catalogue("app_en.arb", text.encode()).items] == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("value", "found", "expected"),
+    [
+        ("\\@home page", "@home page", "\\@HOME PAGE"), ("\\?Really", "?Really", "\\?REALLY"),
+        ("Name:\\u0020", "Name:", "NAME:\\u0020"), ('"  Name: "', "Name:", "\\u0020NAME:\\u0020"),
+        ("\n    Name: \n  ", "Name:", "NAME:"), ("by me@home", "by me@home", "BY ME@HOME"),
+    ],
+)  # fmt: skip
+def test_what_android_reads_at_the_ends_of_a_text_stays(value, found, expected):
+    document = read("strings.xml", f'<resources><string name="a">{value}</string></resources>')
+    assert texts(document) == [found]
+    assert kept(document).decode().partition('"a">')[2] == f"{value}</string></resources>"
+    assert shouted(document).decode().partition('"a">')[2].partition("</string>")[0] == expected

@@ -168,7 +168,7 @@ def test_headers_properties_and_languages_are_translated():
     assert texts(document) == ["Text", "A header", "My title"]
     assert same_files(kept(document), data)
     result = unpacked(shouted(document, ("en", "de")))
-    assert b'fo:language="de" fo:country="US"' in result["styles.xml"]
+    assert b'fo:language="de" fo:country="none"' in result["styles.xml"]
     assert b'fo:language="none"' in result["styles.xml"]
     assert b"<text:p>A HEADER</text:p>" in result["styles.xml"]
     assert b"<dc:title>MY TITLE</dc:title><dc:creator>Anna</dc:creator>" in result["meta.xml"]

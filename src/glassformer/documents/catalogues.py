@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from glassformer.documents.codes import Code, Content, plain, segments
-from glassformer.documents.document import Document, Entry, Piece
+from glassformer.documents.document import Document, Entry, Language, Piece
 from glassformer.documents.escaping import Escaping
 from glassformer.documents.po import LETTERS, PROTECT
 from glassformer.documents.text import decode
@@ -15,6 +15,10 @@ from glassformer.errors import CorpusError
 
 PLURAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
 """Texts of ICU with a form for each case, which are not translated."""
+
+
+LOCALE = re.compile(r'"@@locale"\s*:\s*"([\w-]+)"')
+"""The language of the texts of a file of ARB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,16 @@ class Catalogue:
     text: str
     encoding: str
     items: list[Item]
+    locale: re.Match[str] | None = None
+    """What says which language the texts are in."""
 
     def document(self) -> Document:
         """The document of the file."""
-        pieces: list[Piece] = []
-        position = n_forms = 0
+        places: list[tuple[int, int, Entry | Language]] = []
+        if self.locale:
+            code = self.locale[1]
+            places.append((*self.locale.span(1), Language(code, code, True, is_quoted=False, form="locale")))
+        n_forms = 0
         for item in self.items:
             n_forms += item.has_forms
             if item.has_forms or not any(map(str.isalpha, plain(item.content))):
@@ -53,9 +62,16 @@ class Catalogue:
             inner = segments(item.content, item.escaping, item.line_end)
             if item.escaping.endswith(("properties", "message")) and isinstance(inner[0], str) and inner[0][:1] == " ":
                 inner[0] = "\\" + inner[0]
-            kept = self.text[item.start : item.end]
-            pieces += [self.text[position : item.start], Entry(kept, "source", tuple(inner))]
-            position = item.end
+            if item.escaping == "android":
+                for end in (0, -1):
+                    if isinstance(space := inner[end], str) and space.isspace():
+                        inner[end] = "".join(f"\\u{ord(character):04x}" for character in space)
+            places.append((item.start, item.end, Entry(self.text[item.start : item.end], "source", tuple(inner))))
+        pieces: list[Piece] = []
+        position = 0
+        for start, end, piece in sorted(places, key=lambda place: place[0]):
+            pieces += [self.text[position:start], piece]
+            position = end
         pieces.append(self.text[position:])
         notes = (f"{n_forms} texts with plural forms of ICU are not translated",) if n_forms else ()
         return Document(pieces, self.items[0].escaping, self.encoding, protect=PROTECT, notes=notes)
@@ -96,7 +112,7 @@ def catalogue(name: str, data: bytes) -> Catalogue:
             count += len(raw[position:offset].decode())
             offsets[offset], position = count, offset
         items = [Item(i.key, i.content, offsets[i.start], offsets[i.end], i.escaping, i.line_end) for i in items]
-    return Catalogue(text, encoding, items)
+    return Catalogue(text, encoding, items, LOCALE.search(text) if suffix == "arb" else None)
 
 
 def decode_properties(data: bytes) -> tuple[str, str]:
@@ -195,18 +211,25 @@ def android_strings(name: str, text: str) -> Iterator[Item]:
         for i, each in enumerate(inner):
             key = node.get("name") + (f"/{each.get('quantity') or i}" if each is not node else "")
             if each.inner != each.end and not each.text.strip().startswith(("@", "?")):
-                yield Item(key, android_content(each, data), each.inner, each.inner_end, "android", "\\n")
+                yield Item(
+                    key, android_content(each, data, is_whole=True), each.inner, each.inner_end, "android", "\\n"
+                )
 
 
-def android_content(node: Node, data: bytes) -> list[str | Code]:
-    """The content of a text of Android."""
+def android_content(node: Node, data: bytes, *, is_whole: bool = False) -> list[str | Code]:
+    """The content of a text of Android.
+
+    Args:
+        is_whole: it is all of the text, whose end is without the white space of the file.
+    """
     results: list[str | Code] = []
     for child in node.children:
         if isinstance(child, str):
             collapsed = " ".join(child.split())  # line ends are \n in the text
             if child[:1].isspace() and results:
                 collapsed = " " + collapsed
-            if child[-1:].isspace() and len(collapsed.strip()):
+            is_end = is_whole and child is node.children[-1]
+            if child[-1:].isspace() and len(collapsed.strip()) and not is_end:
                 collapsed += " "
             results.append(
                 ANDROID_ESCAPE.sub(

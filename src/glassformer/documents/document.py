@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from glassformer.documents.escaping import MARKUP, Escaping, escaped
 from glassformer.documents.inline import Detached, Inner, Position, aligned_positions, put_at
-from glassformer.documents.languages import primary
+from glassformer.documents.languages import primary, region
 from glassformer.documents.origin import Either, Origin, Quality, common_origin
 from glassformer.errors import CorpusError
 
@@ -46,13 +46,23 @@ class Language:
     """It is that of the whole document."""
     is_quoted: bool = True
     """It is the value of an attribute."""
+    form: Literal["tag", "locale", "language", "country"] = "tag"
+    """A tag (`pt-BR`), a locale (`pt_BR`), or only the language or the region of a tag."""
 
     def written(self, languages: tuple[str, str] | None) -> str:
         """The value for a translation: the target language in place of the source language."""
         is_changed = languages and (self.is_document or primary(self.code) == primary(languages[0]))
         if not languages or not is_changed:
             return self.source
-        code = html.escape(languages[1])
+        code = languages[1]
+        match self.form:
+            case "locale":
+                code = code.replace("-", "_")
+            case "language":
+                code = primary(code)
+            case "country":
+                code = region(code) or "none"
+        code = html.escape(code)
         return f'"{code}"' if self.is_quoted else code
 
 

@@ -30,7 +30,8 @@ def escaped(text: str, escaping: Escaping) -> str:
         case "html":
             return html.escape(CONTROLS.sub("", text), quote=False)
         case "android":
-            return html.escape(CONTROLS.sub("", replaced(text, ANDROID_ESCAPES)), quote=False)
+            found = html.escape(CONTROLS.sub("", replaced(text, ANDROID_ESCAPES)), quote=False)
+            return "\\" + found if found[:1] in ("@", "?") else found  # else it would be a reference
         case "po" | "strings":
             return replaced(text, C_ESCAPES)
         case "properties":

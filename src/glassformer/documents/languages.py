@@ -5,10 +5,17 @@ from functools import lru_cache
 
 from glassformer.errors import CorpusError
 
+REGION = re.compile(r"[A-Za-z]{2}|\d{3}")
+
 
 def primary(code: str) -> str:
     """The language of a code, without region or script: `en` of `en-US` and of `EN_us`."""
     return re.split(r"[-_]", code.strip().lower())[0]
+
+
+def region(code: str) -> str:
+    """The region of a code: `US` of `en-US`; an empty text without one."""
+    return next((part.upper() for part in re.split(r"[-_]", code.strip())[1:] if REGION.fullmatch(part)), "")
 
 
 @lru_cache(maxsize=1000)

@@ -20,6 +20,7 @@ PROMPTS = frozenset(("title", "subtitle", "outline", "text", "notes"))
 
 DESCRIPTIONS = frozenset(("svg:title", "svg:desc"))
 LANGUAGE = re.compile(r'\s(?:fo|number):language=("[^"]*")')
+COUNTRY = re.compile(r'\s(?:fo|number):country=("[^"]*")')
 SIGNATURE = "META-INF/documentsignatures.xml"
 
 
@@ -69,7 +70,7 @@ def paragraphs(part: Part, node: Node) -> None:
             part.put_text(child)
         else:
             if child.local == "text-properties":
-                part.put_language(child, LANGUAGE)
+                part.put_language(child, LANGUAGE, COUNTRY)
             paragraphs(part, child)
 
 

@@ -61,19 +61,24 @@ class Part:
         if any(map(str.isalpha, text)) and all(isinstance(child, str) for child in node.children):
             self.put(node.inner, node.inner_end, flowing([text], "html"))
 
-    def put_language(self, node: Node, attribute: re.Pattern[str]) -> None:
+    def put_language(self, node: Node, attribute: re.Pattern[str], country: re.Pattern[str] | None = None) -> None:
         """Put the language of an element.
 
         Args:
             attribute: matches the attribute that has it; its first group is the value with its quotes.
+            country: the same for the region, if it has an attribute of its own.
         """
         tag = self.splicer.raw(node.start, node.inner)
-        if match := attribute.search(tag):
-            code = match[1].strip('"')
-            start = node.start + len(tag[: match.start(1)].encode())
-            if code not in ("none", "zxx"):
-                language = Language(match[1], code, is_document=False)
-                self.splicer.replace(start, start + len(match[1].encode()), language)
+        match = attribute.search(tag)
+        code = match[1].strip('"') if match else "none"
+        if code in ("none", "zxx"):
+            return
+        forms = {"tag": match} if country is None else {"language": match, "country": country.search(tag)}
+        for form, found in forms.items():
+            if found:
+                start = node.start + len(tag[: found.start(1)].encode())
+                language = Language(found[1], code, is_document=False, form=form)
+                self.splicer.replace(start, start + len(found[1].encode()), language)
 
     def marked(self, node: Node, inner: Callable[["Part", Node], None], marks: Marks) -> str:
         """An element as it is written, with markers in place of the texts in it.
