@@ -12,7 +12,7 @@ from glassformer.documents.attributes import TRANSLATED
 from glassformer.documents.document import Document
 from glassformer.documents.html import read_html
 from glassformer.documents.inline import TAG
-from tests.documents.test_tmx import by_alignment
+from tests.documents.test_tmx import by_alignment, kept, read, shouted, texts
 
 INLINE = ["b", "i", "a href='x?a=1&b=2'", 'span title="a > b"', "em", "code", "br", "img src=x alt='a b'", "!-- c --"]
 BLOCKS = ["p lang=en", "div title=cat", "li", "h1", "td", "script", "style", "pre", "title", "section translate=no"]
@@ -215,3 +215,19 @@ def test_tags_that_are_not_nested_stay_where_they_are(text):
     assert by_alignment(found, [s.text.upper() for s in found.segments], reversals).decode() == re.sub(
         "(?<![</])[a-d](?!>)", lambda match: match[0].upper(), text
     )
+
+
+@pytest.mark.parametrize("empty", ['<script src="a.js"/>', "<title/>", "<style media='x' />", "<iframe src='b'/>"])
+@pytest.mark.parametrize("start", ['<?xml version="1.0"?>\n<html>', '<html xmlns="http://www.w3.org/1999/xhtml">'])
+def test_in_pages_in_xml_elements_without_content_end(start, empty):
+    head = f"{start}<head>{empty}<script>x = '<title/>'</script><!-- {empty} --></head>"
+    text = f"{head}<body><p>Hello {empty}you.</p>{empty}<p>Bye</p></body></html>"
+    document = read("a.xhtml", text)
+    assert texts(document) == ["Hello you.", "Bye"]
+    assert kept(document).decode() == text
+    expected = text.replace("Hello", "HELLO").replace("you.", "YOU.").replace("Bye", "BYE")
+    assert shouted(document).decode() == expected
+
+
+def test_in_html_such_an_element_goes_on():
+    assert texts(read("a.html", "<html><head><script/></head><p>No</p></script><p>Hello</p>")) == ["Hello"]

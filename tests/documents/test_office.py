@@ -429,6 +429,26 @@ def test_names_of_columns_with_formats_or_line_ends_stay(header):
     assert texts(read("a.xlsx", data)) == ["Chair"]
 
 
+@pytest.mark.parametrize("end", ["\n", "_x000D_\n"])
+def test_lines_of_a_cell_stay_lines(end):
+    plain = f'<t xml:space="preserve">Name: John{end}{end}Address: Main Street{end}of London. See below</t>'
+    rich = f'<r><t>One{end}Two and more </t></r><r><rPr><b/></rPr><t xml:space="preserve">three{end}Four</t></r>'
+    data = cells(plain, rich)
+    document = read("a.xlsx", data)
+    assert texts(document) == [
+        "Name: John",
+        "Address: Main Street of London.",
+        "See below",
+        "One",
+        "Two and more three Four",
+    ]
+    assert same_files(kept(document), data)
+    result = unpacked(shouted(document))["xl/sharedStrings.xml"].decode()
+    assert f"NAME: JOHN{end}{end}ADDRESS: MAIN STREET {end}OF LONDON. SEE BELOW<" in result
+    text = "".join(node.text for node in list(ElementTree.fromstring(result))[1].iter() if node.text)
+    assert text == f"ONE{end}TWO AND MORE THREE {end}FOUR"
+
+
 def test_formats_in_a_cell_follow_their_words():
     text = (
         '<r><t xml:space="preserve">The </t></r><r><rPr><b/></rPr><t>black cat</t></r><r><t '

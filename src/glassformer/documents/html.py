@@ -43,6 +43,14 @@ COMMENT = next(tokenize("<!---->"))
 """The token of what is kept and is no tag."""
 
 MARKUP = re.compile(r"<[A-Za-z/!?]")
+XHTML = re.compile(r"\ufeff?\s*(?:<\?xml|<!DOCTYPE[^>]*XHTML|<html\b[^>]*xmlns=)")
+"""The beginning of a page in XML."""
+EMPTY = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(script|style)\b[^<>]*(?<!/)>.*?</\1\s*>"
+    r"|(?P<empty><(?:script|style|title|textarea|iframe|noscript|noframes|noembed|xmp|plaintext)\b[^<>]*/>)",
+    re.DOTALL,
+)
+"""In XML, an element without content that HTML reads up to its end tag; or what such a tag may be a part of."""
 WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -136,7 +144,18 @@ def is_complete(text: str) -> bool:
 
 
 def slices(text: str) -> Iterator[tuple[Token, str]]:
-    """Each token with its characters in the file."""
+    """Each token with its characters in the file. Elements without content of pages in XML are as comments."""
+    position = 0
+    for match in EMPTY.finditer(text) if XHTML.match(text) else ():
+        if match["empty"]:
+            yield from tokens_of(text[position : match.start()])
+            yield COMMENT, match["empty"]
+            position = match.end()
+    yield from tokens_of(text[position:])
+
+
+def tokens_of(text: str) -> Iterator[tuple[Token, str]]:
+    """Each token of HTML with its characters."""
     lines = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
     tokens = list(tokenize(text))
     if not tokens:

@@ -116,13 +116,26 @@ def read_cells(where: str, data: bytes, headers: set[str]) -> Document:
             continue
         if runs:
             place_runs(part, runs)
-        elif len(texts) == 1:
-            part.put_text(texts[0])
+        elif len(texts) == 1 and any(map(str.isalpha, text)):
+            part.put(texts[0].inner, texts[0].inner_end, flowing(with_breaks([texts[0].text]), "html"))
     for node in part.root.all("oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"):
         part.put(node.inner, node.inner_end, flowing(header_content(node.text), "html"))
     return part.document()
 
 
+def with_breaks(content: list[str | Code]) -> list[str | Code]:
+    """The content of a cell with its line ends as codes."""
+    results: list[str | Code] = []
+    for part in content:
+        if isinstance(part, str):
+            pieces = LINE_END.split(part)  # every other one is a line end
+            results += [Code(piece, is_break=True) if i % 2 else piece for i, piece in enumerate(pieces) if piece]
+        else:
+            results.append(part)
+    return results
+
+
+LINE_END = re.compile(r"((?:_x000D_)?\n)")
 CELL_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 HEADER_CODE = re.compile(r'&(?:[LCRPNDTFAGZBIUESXYOH]|"[^"]*"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d{1,3}|&)')
 
@@ -146,5 +159,5 @@ def place_runs(part: Part, runs: list[Node]) -> None:
     usual = usual_format(items) or ""
     open_run, close_run = '<r>%s<t xml:space="preserve">', "</t></r>"
     content = codes_of(items, usual, open_run, close_run)
-    pieces = (open_run.replace("%s", usual), *flowing(content, "html"), close_run)
+    pieces = (open_run.replace("%s", usual), *flowing(with_breaks(content), "html"), close_run)
     part.put(runs[0].start, runs[-1].end, pieces)
