@@ -200,3 +200,33 @@ def test_the_box_of_a_task_is_no_text():
 def test_a_file_that_cannot_be_read_is_one_clear_error(data, message):
     with pytest.raises(CorpusError, match=message):
         read("a.md", data)
+
+
+LINKS = """\
+Read the [Installation guide], the [user
+guide][] and the [manual][Other], not [x] or [**bold] text**.
+
+- [`code` of it] and [ "Quoted" Text ]
+
+[Installation guide]: http://a
+[user guide]: http://b
+[other]: http://c
+[`code` of it]: http://d
+["quoted" text]: http://e
+"""
+
+
+def test_links_keep_the_labels_of_their_addresses():
+    document = read("a.md", LINKS)
+    assert kept(document).decode() == LINKS
+    assert texts(document)[0] == "Read the Installation guide, the user guide and the manual, not [x] or [bold] text."
+    result = shouted(document).decode()
+    addresses = lambda text: [
+        token.attrs["href"]
+        for block in MarkdownIt("commonmark").parse(text)
+        for token in block.children or []
+        if token.type == "link_open"
+    ]
+    assert addresses(result) == addresses(LINKS) == [f"http://{letter}" for letter in "abcde"]
+    assert "[INSTALLATION GUIDE][Installation guide]" in result
+    assert "not [x] or [**bold] text**".upper() in result.upper()

@@ -2,10 +2,12 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
 
 from glassformer.documents.codes import Code, flowing, merged
 from glassformer.documents.document import Document, Entry, Piece, Segment
@@ -20,6 +22,7 @@ CODE = re.compile(
     |(?P<note>\[\^[^\]\s]+\])
     |(?P<open>\[)(?=[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\](?:\([^)\n]*\)|\[[^\]]*\]))
     |(?P<close>\](?:\([^)\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\]]*\]))
+    |(?P<shortcut>\[(?P<label>[^\[\]]{1,300})\](?![(\[:]))
     |(?P<auto><(?:https?|ftp|mailto):[^>\s]*>|https?://[^\s<>()]+)
     |(?P<tag></?[A-Za-z][^<>]*>|<!--.*?-->)
     |(?P<strong>\*\*\*|\*\*|~~|(?<!\w)___|(?<!\w)__|___(?!\w)|__(?!\w)|\*(?=\S)|(?<=\S)\*|(?<!\w)_(?=\S)|(?<=\S)_(?!\w))
@@ -46,8 +49,9 @@ def read_markdown(name: str, data: bytes) -> Document:
     body = text[start:]
     pieces: list[Piece] = [text[:start]]
     position = 0
-    for begin, end, content in paragraphs(body):
-        inner = flowing(codes(content), "none")
+    env: dict[str, Any] = {}
+    for begin, end, content in paragraphs(body, env):
+        inner = flowing(codes(content, env.get("references", {})), "none")
         prefix = prefix_of(body[begin:end])
         kept = body[begin:end]
         pieces += [body[position:begin], Entry(kept, "source", tuple(with_prefix(piece, prefix) for piece in inner))]
@@ -63,14 +67,18 @@ def with_prefix(piece: str | Segment, prefix: str) -> str | Segment:
     return replace(piece, codes=tuple(code.replace("\n", prefix) for code in piece.codes))
 
 
-def paragraphs(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start and end of each inline text of a file, and the text without the marks at the beginnings of its lines."""
+def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
+    """Start and end of each inline text of a file, and the text without the marks at the beginnings of its lines.
+
+    Args:
+        env: gets what the file defines.
+    """
     starts = [0]
     for match in re.finditer(r"\r\n|\n|\r", text):
         starts.append(match.end())
     starts.append(len(text))
     end = 0
-    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text, env):
         if token.type != "inline" or not token.map or not token.content.strip():
             continue
         position = max(end, starts[token.map[0]])
@@ -96,19 +104,40 @@ def prefix_of(raw: str) -> str:
     return match[1] + match[2] if match else "\n"
 
 
-def codes(content: str) -> list[str | Code]:
-    """The text of a paragraph, in one line, and the codes in it."""
+def codes(content: str, references: Collection[str]) -> list[str | Code]:
+    """The text of a paragraph, in one line, and the codes in it.
+
+    Args:
+        references: labels of addresses that the file defines. A link whose text is such a label gets one of its own,
+            which stays.
+    """
     results: list[str | Code] = []
     position = 0
     opened: list[str] = []
+    starts: list[int] = []  # of the texts of links
     content = "\n".join(line.strip() if i else line for i, line in enumerate(content.split("\n")))
-    for match in CODE.finditer(content):
+    scanned = 0
+    while match := CODE.search(content, scanned):
+        label = match["label"]
+        if label and normalizeReference(label) not in references:
+            scanned = match.start() + 1  # the bracket is text
+            continue
         results.append(content[position : match.start()].replace("\n", " "))
-        position = match.end()
+        position = scanned = match.end()
         kind, raw = match.lastgroup or "", match[0]
         name = {"open": "[", "close": "["}.get(kind, raw)
         if kind == "tag" and (tag := re.match(r"</?([A-Za-z][\w-]*)", raw)):
             name = f"<{tag[1].lower()}"
+        if label:
+            close = Code(f"][{' '.join(label.split())}]", "close", "[")
+            results += [Code("[", "open", "["), *codes(label, references), close]
+            continue
+        if kind == "open":
+            starts.append(match.end())
+        if kind == "close" and starts and raw == "][]":
+            raw = f"][{' '.join(content[starts[-1] : match.start()].split())}]"
+        if kind == "close" and starts:
+            starts.pop()
         if kind == "escape" or (kind == "entity" and raw not in ("&lt;", "&gt;", "&amp;")):
             results.append(raw if kind == "escape" else html.unescape(raw))
             continue
