@@ -9,7 +9,7 @@ from glassformer.documents.document import wrapped
 from glassformer.documents.reader import DocumentReader, read_document
 from glassformer.documents.text import read_subtitles, read_text
 from glassformer.errors import CorpusError
-from tests.documents.test_tmx import by_alignment
+from tests.documents.test_tmx import by_alignment, kept, read, shouted, texts
 
 SRT = (
     "1\r\n00:00:01,000 --> 00:00:02,000\r\nThe cat\r\nsat <i>here</i>.\r\n\r\n"
@@ -110,3 +110,30 @@ def test_without_the_library_of_html_the_message_says_how_to_install_it(monkeypa
     monkeypatch.setitem(sys.modules, "turbohtml", None)
     with pytest.raises(CorpusError, match=r"a\.html: needs the package turbohtml.*\n.*glassformer\[serve\]"):
         read_document("a.html", b"<p>x</p>")
+
+
+VTT = """\
+WEBVTT - Kind: captions
+
+STYLE
+::cue { color: white }
+
+NOTE This is a comment
+
+intro
+00:01.000 --> 00:02.500 align:start
+<v Fred>Hello <i>there</i>, R&amp;D
+
+00:00:02.500 --> 00:00:04.000
+{\\an8}The <00:03.000>cat
+"""
+
+
+@pytest.mark.parametrize("name", ["a.vtt", "a.srt"])
+def test_subtitles_of_webvtt(name):
+    document = read(name, VTT)
+    assert texts(document) == ["Hello there, R&amp;D", "The cat"]
+    assert document.protect == ("entities",)
+    assert kept(document).decode() == VTT
+    expected = VTT.replace("Hello", "HELLO").replace("there", "THERE").replace("R&amp;D", "R&AMP;D")
+    assert shouted(document).decode() == expected.replace("The <", "THE <").replace("cat", "CAT")

@@ -263,3 +263,18 @@ def test_the_reverse_languages_swap_the_sides_and_others_are_refused():
     assert (found[2].src, found[2].tgt) == ("Sichern", "Save")
     with pytest.raises(CorpusError, match="to de, not from en to fr"):
         list(po_units("a.po", PO.encode(), ("en", "fr")))
+
+
+def test_plural_forms_that_are_there_stay():
+    text = HEADER + 'msgid "a file"\nmsgid_plural "many files"\nmsgstr[0] "eine Datei"\nmsgstr[1] ""\n'
+    document = read("a.po", text)
+    assert texts(document.only("empty")) == ["many files"]
+    expected = text.replace('msgstr[1] ""', 'msgstr[1] "MANY FILES"')
+    assert shouted(document.only("empty")).decode() == expected
+
+
+def test_what_an_encoding_does_not_have_is_an_error_that_leads_to_another():
+    text = HEADER.replace("UTF-8", "ISO-8859-1") + 'msgid "café"\nmsgstr ""\n'
+    document = read("a.po", text.encode("latin-1"))
+    with pytest.raises(CorpusError, match="convert the file, with its header: msgconv -t UTF-8"):
+        document.render(["\u20ac"])

@@ -92,7 +92,7 @@ def catalogue(name: str, data: bytes) -> Catalogue:
     Raises:
         CorpusError: not a catalogue of its suffix, or without texts.
     """
-    suffix = name.rpartition(".")[2].lower()
+    suffix = name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix == "properties" and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         text, encoding = decode_properties(data)
     else:
@@ -101,6 +101,10 @@ def catalogue(name: str, data: bytes) -> Catalogue:
         **{"properties": properties, "strings": apple_strings, "xml": android_strings},
         **{"json": json_texts, "arb": json_texts},
     }
+    if suffix not in readers:
+        raise CorpusError(
+            f"{name}: no catalogue by its suffix.\n  Name it {', '.join(f'.{each}' for each in readers)}."
+        )
     items = list(readers[suffix](name, text))
     if not items:
         raise CorpusError(f"{name}: no texts by key.\n  Give a file whose keys have texts.")

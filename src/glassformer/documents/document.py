@@ -267,6 +267,9 @@ def code_of(codes: Sequence[str], match: re.Match[str]) -> str:
     return codes[int(match[2]) + bool(match[1])]
 
 
+UTF_8_PO = "convert the file, with its header: msgconv -t UTF-8 -o NEW.po OLD.po"
+
+
 def encoded(text: str, encoding: str, escaping: Escaping) -> bytes:
     """The bytes of a file. Characters that its encoding does not have are written as XML's references.
 
@@ -281,7 +284,7 @@ def encoded(text: str, encoding: str, escaping: Escaping) -> bytes:
             + (
                 "  Remove lone surrogates (U+D800 to U+DFFF) from it."
                 if encoding.startswith("utf")
-                else f"  It has {text[error.start]!r}: save the file as UTF-8."
+                else f"  It has {text[error.start]!r}: {UTF_8_PO if escaping == 'po' else 'save the file as UTF-8'}."
             )
         ) from None
 

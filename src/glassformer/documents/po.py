@@ -200,6 +200,9 @@ def entry(text: str, message: Message) -> tuple[str | Segment | Either, ...]:
     results: list[str | Segment | Either] = [Either(sure, doubtful), kept]
     for i, translation in enumerate(message.translations):
         before = text[message.translations[i - 1].end : translation.start] if i else ""
+        if translation.value and message.state == "empty":  # only other forms are missing
+            results += [before, text[translation.start : translation.end]]
+            continue
         is_plural = plural and (i > 0 or len(message.translations) == 1)
         of = plural.value if plural and is_plural else source.value
         end = f'\\n"{newline}"'

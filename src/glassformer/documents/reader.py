@@ -20,7 +20,7 @@ from glassformer.errors import CorpusError
 
 READERS: dict[str, tuple[str, str]] = {
     ".txt": ("text", "read_text"),
-    ".srt": ("text", "read_subtitles"),
+    **dict.fromkeys((".srt", ".vtt"), ("text", "read_subtitles")),
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("html", "read_html")),
     **dict.fromkeys((".po", ".pot"), ("po", "read_po")),
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), ("xliff", "read_xliff")),

@@ -7,7 +7,10 @@ from glassformer.documents.inline import TAG, detach
 from glassformer.errors import CorpusError
 
 LINE_END = re.compile(r"(\r\n|\n|\r)")
-TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+.*")
+TIME = r"(?:\d+:)?\d\d:\d\d[,.]\d+"
+TIMES = re.compile(rf"\s*{TIME}\s*-->\s*{TIME}.*")
+MARK = re.compile(rf"{TAG.pattern}|<{TIME}>|\{{\\[^{{}}]{{1,100}}\}}")
+"""What is no text in a subtitle: tags, times of words, and the overrides of SubStation Alpha (`{\\an8}`)."""
 CUE = re.compile(r"((?:[ \t]*(?:\r\n|\n|\r))+)")
 """Empty lines between the cues of subtitles."""
 
@@ -66,7 +69,7 @@ def surrounded(inner: str, line: str, segment: Segment | None = None) -> list[st
 
 
 def read_subtitles(name: str, data: bytes) -> Document:
-    """Subtitles (SRT): the lines of a cue are one segment. Numbers, times and positions keep their bytes.
+    """Subtitles (SubRip, WebVTT): the lines of a cue are one segment. Numbers, times and positions keep their bytes.
 
     Raises:
         CorpusError: it is no text, or has no cue.
@@ -83,7 +86,7 @@ def read_subtitles(name: str, data: bytes) -> Document:
         inner = whole.strip("\r\n \t")
         if any(map(str.isalpha, inner)):
             line = " ".join(inner.split())
-            spans = [match.span() for match in TAG.finditer(line)]
+            spans = [match.span() for match in MARK.finditer(line)]
             detached = detach(line, spans) if spans else None
             if detached is None or any(map(str.isalpha, detached.core)):
                 end = "\r\n" if "\r\n" in whole else "\n"
@@ -112,4 +115,4 @@ def read_subtitles(name: str, data: bytes) -> Document:
         raise CorpusError(
             f"{name}: no subtitles: no line like 00:00:01,000 --> 00:00:02,500.\n  Save it as SubRip or WebVTT."
         )
-    return Document(pieces, encoding=encoding)
+    return Document(pieces, encoding=encoding, protect=("entities",) if text.lstrip("\ufeff")[:6] == "WEBVTT" else ())
