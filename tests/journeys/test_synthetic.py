@@ -4,12 +4,16 @@ import re
 import signal
 import subprocess
 import time
+import zipfile
 
 import pytest
 
+import glassformer as gf
 from glassformer.corpora.demo.pairs import split_pairs
+from glassformer.data.dataset import Dataset
 from glassformer.learning.registry import objective_class
 from glassformer.tasks.registry import TASKS
+from glassformer.tokens.tags import tags_of
 from glassformer.train_config import TrainConfig
 from glassformer.training.options import OWN_OPTIONS
 from tests.forks import forking_python
@@ -100,6 +104,31 @@ def test_a_killed_training_on_several_corpora_ends_with_the_same_weights(corpus,
     plain, tagged = (glassformer("translate", whole, *tag, stdin=source).stdout for tag in ((), ("--tag", "other")))
     assert len(tagged.splitlines()) == len(source.splitlines())
     assert tagged != plain
+
+
+def test_weights_tags_and_the_end_are_those_of_a_whole_archive(corpus, tmp_path):
+    own, web = tmp_path / "own.tsv", tmp_path / "web.zip"
+    sides = [(corpus / f"train.{side}").read_text().splitlines() for side in ("en", "fr")]
+    write_lines(own, map("\t".join, zip(*sides, strict=True)))
+    po = [f'msgid "{src} again"\nmsgstr "{tgt} encore"\n' for src, tgt in list(zip(*sides, strict=True))[:60]]
+    with zipfile.ZipFile(web, "w") as archive:
+        for name, part in (("a.po", po[:30]), ("b/c.po", po[30:])):
+            archive.writestr(
+                name, 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n' + "\n".join(part)
+            )
+    dev = ["--dev-src", corpus / "dev.en", "--dev-tgt", corpus / "dev.fr"]
+    of_files = ["--weights", 1, 2, "--tags", "none", "web", "--in-domain", web]
+    out = tmp_path / "run"
+    done = glassformer(
+        "train", "--src", own, web, *dev, "--out", out, *SMALL, *RARE, "--steps", 10, *LANGUAGES, *of_files
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{web} 60 x 2.00" in done.stderr
+    assert "only the text of --in-domain." in done.stderr
+    tag = tags_of(gf.load(out).tokenizer)["web"]
+    rows = Dataset(out / "data" / "train", ("src", "tgt"))
+    n_tagged = sum(rows[i][0][0] == tag for i in range(len(rows)))
+    assert n_tagged == 120
 
 
 @pytest.mark.slow
@@ -272,6 +301,12 @@ def test_teachers_of_the_training_itself(corpus, tmp_path):
     again = glassformer(*command(broken))
     assert again.returncode == 0, again.stderr
     assert weights(broken) == weights(whole)
+    before = weights(first)
+    longer = glassformer(*(N_STEPS + 30 if word == N_STEPS else word for word in command(whole)))
+    assert longer.returncode == 0, longer.stderr
+    assert "The teachers stay as they are" in longer.stderr
+    assert "Resuming from step 150." in longer.stderr
+    assert weights(first) == before
     other = glassformer(*train(corpus, whole, "--n-teachers", 3))
     assert "contains a run with 2 teachers.\n  Use --n-teachers 2, or choose another --out." in other.stderr
     assert not (whole / "teacher" / "model-3").exists()

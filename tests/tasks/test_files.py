@@ -266,6 +266,17 @@ def test_files_of_folders_are_written_under_their_paths(tmp_path):
     ]
 
 
+def test_what_an_earlier_run_wrote_into_a_folder_of_the_input_is_no_input(tmp_path):
+    for name in ("docs/a.md", "docs/fr/a.md", "docs/fr/.bulk/chunks/a.md/0.md", "docs/france/b.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    docs = tmp_path / "docs"
+    for supported in (FORMATS, None):
+        found = outputs([docs], docs / "fr", supported)
+        assert found == [(docs / "a.md", docs / "fr/a.md"), (docs / "france/b.md", docs / "fr/france/b.md")]
+    assert (docs / "a.md", docs / "a.md") in outputs([docs], docs, FORMATS)  # and is refused, as it exists
+
+
 def test_two_files_of_one_name_and_a_folder_without_files_are_refused(tmp_path):
     for name in ("a/x.md", "b/x.md", "c/x.pdf"):
         (tmp_path / name).parent.mkdir()

@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -33,6 +34,12 @@ class LineError(Exception):
     def at(self, path: Path, number: int) -> CorpusError:
         """The CorpusError for this line."""
         return CorpusError(f"{name(path)}:{number}: {self.detail}.\n  {self.advice}")
+
+
+@lru_cache(maxsize=10_000)
+def source_of(path: str, sources: frozenset[str]) -> str:
+    """The source that a file is, or the archive that it is in; else the file itself."""
+    return next((each for each in (path, *map(str, Path(path).parents)) if each in sources), path)
 
 
 def name(path: Path) -> str:

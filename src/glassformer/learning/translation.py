@@ -14,6 +14,7 @@ from torch import Tensor
 from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import MAX_SENTENCES
 from glassformer.corpora.languages import languages_of
+from glassformer.corpora.lines import source_of
 from glassformer.corpora.words import source_scripts
 from glassformer.data.dataset import Dataset
 from glassformer.data.pairs import PairBatch, make_batch, pack_pairs
@@ -148,7 +149,8 @@ class TranslationObjective(TextToTextObjective[Example]):
         return (*tags, *CODE_TOKENS) if config.inline_codes else tags
 
     def tag(self, example: Example) -> list[int]:
-        return [self.tag_ids[example.path]] if example.path in self.tag_ids else []
+        source = source_of(example.path, frozenset(self.tag_ids))
+        return [self.tag_ids[source]] if source in self.tag_ids else []
 
     def extended(
         self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log

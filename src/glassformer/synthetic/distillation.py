@@ -70,6 +70,11 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     return train(config.model_copy(update={**new, **PLAIN_TEXT}), quiet=quiet)
 
 
+def has_begun(folder: Path) -> bool:
+    """Whether the training in a run folder has a checkpoint: its files cannot change any more."""
+    return any((folder / "checkpoints").glob("step-*")) or (folder / MANIFEST).exists()
+
+
 def read_sources(config: TrainConfig) -> tuple[list[str], list[str]]:
     """The sources, and their references if the files have them.
 
@@ -245,8 +250,7 @@ def check_is_own_run(config: TrainConfig, folder: Path) -> None:
         ConfigError: it has one.
     """
     stored = stored_options(config)
-    has_begun = (config.out / MANIFEST).exists() or (config.out / "checkpoints").exists()
-    if stored and has_begun and not any(path.is_relative_to(folder) for path in stored.src):
+    if stored and has_begun(config.out) and not any(path.is_relative_to(folder) for path in stored.src):
         raise ConfigError(f"{config.out}: contains a run on other text.\n  Choose another --out.")
 
 

@@ -23,6 +23,7 @@ from glassformer.synthetic.distillation import (
     SAMPLE,
     check_is_not_student,
     check_is_own_run,
+    has_begun,
     pairs_of,
     plain_text,
     write_pairs,
@@ -223,7 +224,10 @@ def translated(
     """
     if folder is None:
         folder = config.out / FOLDER / f"{direction.folder}-model"
-        train_helper(direction, folder, config, log, quiet=quiet)
+        if has_begun(config.out):
+            log(f"{folder}: stays as it is, since the training that uses its translations has begun.")
+        else:
+            train_helper(direction, folder, config, log, quiet=quiet)
     check_is_not_student([folder], config.out)
     options = DecodeConfig(beam=1, precision="auto", batch_tokens=4096)
     teacher = ModelTeacher([folder], options, device=config.device)

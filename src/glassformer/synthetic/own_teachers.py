@@ -11,6 +11,7 @@ from glassformer.synthetic.distillation import (
     PLAIN_TEXT,
     check_is_own_run,
     distill,
+    has_begun,
     make_teacher,
     plain_text,
 )
@@ -49,7 +50,9 @@ def train_with_teachers(config: TrainConfig, log: Log, *, quiet: bool = False) -
     plain = config.model_copy(update={**update, "languages": languages, "n_teachers": 0})
     if not plain.dev_src:
         plain = plain.model_copy(update=held_out(plain, folder, log))
-    for number, out in enumerate(folders, 1):
+    if has_begun(config.out):  # with more of a budget, other teachers would have other answers
+        log("The teachers stay as they are: the training of the model that learns from them has begun.")
+    for number, out in enumerate(folders if not has_begun(config.out) else (), 1):
         log(f"Training teacher {number} of {len(folders)}, in {out} (--n-teachers).")
         own = {"out": out, "seed": plain.seed + number, "profile": False}
         train(part_of(plain.model_copy(update=own), TEACHERS_FRACTION / len(folders)), quiet=quiet)

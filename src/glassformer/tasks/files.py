@@ -271,7 +271,7 @@ def outputs(
     paths: Iterable[Path], out: Path, supported: Sequence[str] | None, to: Exchange | None = None
 ) -> list[tuple[Path, Path]]:
     """Each file to translate, and where it is written: in the folder `out`, under its name; those of a folder under
-    their path in it.
+    their path in it, without those of `out` if it is inside.
 
     Args:
         supported: suffixes of the files of a folder that are taken. Default: all but hidden ones.
@@ -289,7 +289,9 @@ def outputs(
         if not path.is_dir():
             found.append((path, out / path.name))
             continue
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and is_taken(p)]
+        is_inside = out.resolve() != path.resolve() and out.resolve().is_relative_to(path.resolve())
+        files = [p for p in sorted(path.rglob("*")) if not (is_inside and p.resolve().is_relative_to(out.resolve()))]
+        inside = [p for p in files if p.is_file() and is_taken(p)]
         if not inside:
             which = f" that can be translated: {', '.join(supported)}" if supported is not None else ""
             raise UserError(f"{path}: a folder without files{which}.\n  Name another folder, or files.")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, compress, islice
-from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.config import JsonObject
-from glassformer.corpora.lines import chunks
+from glassformer.corpora.lines import chunks, source_of
 from glassformer.data.dataset import Dataset
 from glassformer.data.ragged import Row
 from glassformer.errors import CheckpointError, CorpusError
@@ -106,7 +105,7 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     selectors = is_training(corpus.n_examples + len(corpus.held_out), corpus.held_out)
     too_long: list[CorpusExample] = []  # the first of them
     n_too_long = 0
-    own_files, is_own = set(map(str, config.in_domain)), bytearray()
+    own_files, is_own = frozenset(map(str, config.in_domain)), bytearray()
 
     def training() -> Iterator[CorpusExample]:
         return compress(read_corpus(config, objective.task_type), selectors)
@@ -120,7 +119,8 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
             n_too_long += len(too_long_in_chunk)
             if own_files:
                 left_out = set(map(id, too_long_in_chunk))
-                is_own.extend(example.path in own_files for example in chunk if id(example) not in left_out)
+                used = (example for example in chunk if id(example) not in left_out)
+                is_own.extend(source_of(example.path, own_files) in own_files for example in used)
             too_long.extend(too_long_in_chunk[: TOO_LONG_SAMPLE - len(too_long)])
             yield encoded
 
@@ -159,7 +159,11 @@ def resampled(
 ) -> Iterator[CorpusExample]:
     """The training examples, in which those of each file are used as often as --weights says, and those of each task
     according to `repetition_factors`."""
-    group = attrgetter("path") if config.weights else objective.group
+    sources = frozenset(map(str, config.src))
+
+    def group(example: CorpusExample) -> str:
+        return source_of(example.path, sources) if config.weights else objective.group(example)
+
     if not config.weights and config.mixing_limit is None and config.mixing_temperature == 1:
         yield from training()
         return

@@ -252,8 +252,12 @@ def describe(
 def already_trained_message(config: TrainConfig, trainer: Trainer) -> str:
     """Message for a run that has used up its budget."""
     done = trainer.progress.step
+    helpers = (*(config.out / "teacher").glob("model-*"), *(config.out / "synthetic").glob("*-model"))
+    is_part = helpers or config.out.parent.name in ("teacher", "synthetic")
     larger_budget = (
-        f"--minutes {2 * config.minutes:g}"
+        "twice the --minutes of the command, of which this model has a part"
+        if config.minutes and is_part
+        else f"--minutes {2 * config.minutes:g}"
         if config.minutes
         else f"--epochs {2 * config.epochs}"
         if config.epochs
