@@ -101,6 +101,21 @@ def test_the_inside_is_shown_while_one_types(small_translator, tabs, file):
     assert tab.locator("iframe").count() == 0
 
 
+def test_the_inside_stays_that_of_the_sentence_in_which_one_types(tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The black cat sat. A man saw it.")  # the caret is at the end
+    tab.get_by_role("button", name="Look inside").click()
+    inside = tab.frame_locator("iframe")
+    second = inside.locator("blockquote", has_text="A man saw it.")
+    second.wait_for()
+    inside.get_by_role("button", name="layer 2, head 3", exact=True).click()
+    inside.get_by_role("button", name="Switch this head off").click()
+    inside.locator(".note", has_text="Switched off").wait_for()
+    assert second.count() == 1
+    tab.locator(".output .word").first.click()
+    inside.locator("blockquote", has_text="The black cat sat.").wait_for()
+
+
 CLICK = "(node) => node.click()"  # the frame grows: one at a position may meet something else
 
 
@@ -247,6 +262,7 @@ def test_the_domain_is_chosen(small_translator, tabs, file, tmp_path):
     other = tabs(tab.evaluate("window.copied"), OWN)
     other.frame_locator("iframe").get_by_text("<tag:law>").first.wait_for()
     assert other.get_by_label("Domain").input_value() == "law"
+    until(other, "(text) => document.querySelector('.output').textContent === text", tagged)
     domain.select_option("")
     tag.wait_for(state="detached")
     domain.select_option("law")

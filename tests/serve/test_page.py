@@ -248,6 +248,36 @@ def test_rows_of_the_glossary_that_are_not_terms_are_named(opened):
     assert page.inner_text(".glossary .problem") == ""
 
 
+def test_of_a_long_glossary_the_first_terms_are_used_and_all_are_kept(opened):
+    page = opened()
+    rows = [("cat", "Kater"), *((f"word{i}", f"Wort{i}") for i in range(505))]
+    text = "".join("\t".join(row) + "\n" for row in rows).encode()
+    page.set_input_files("#glossary-file", {"name": "a.tsv", "mimeType": "text/plain", "buffer": text})
+    typed(page, "The cat sat.")
+    until(page, "document.querySelector('.output').textContent.includes('Kater')")
+    assert page.text_content(".glossary .problem") == "Only the first 500 terms are used."
+    page.reload()
+    until(page, "document.querySelector('.glossary summary')?.textContent === 'Glossary (506)'")
+
+
+def test_codes_of_languages_may_have_hyphens(opened):
+    def more(route):
+        response = route.fetch()
+        rows = response.json()
+        if route.request.url.endswith("/models"):
+            rows.append({**next(row for row in rows if row["id"] == "en-de"), "id": "x", "target": "pt-BR"})
+        else:
+            next(row for row in rows if row["code"] == "en")["targets"].append("pt-BR")
+        route.fulfill(response=response, json=rows)
+
+    page = opened(routes={"**/languages": more, "**/models": more})
+    page.get_by_label("Target language").select_option("pt-BR")
+    page.reload()
+    until(page, "document.querySelector('.languages')")
+    assert page.locator(".languages option:checked").evaluate_all("(all) => all.map((x) => x.value)") == ["en", "pt-BR"]
+    assert page.url.endswith("#en-pt-BR")
+
+
 def test_words_are_those_that_the_server_numbers(opened):
     text = "a\x1eb c\x85d\ufeffe\xa0f\u3000g"
     page = opened(routes={"**/translate": changed(translatedText=[text])})

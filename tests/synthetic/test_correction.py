@@ -4,9 +4,11 @@ import csv
 
 import pytest
 
+from glassformer.data.dataset import Dataset
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.synthetic import correction
 from glassformer.tasks.registry import load
+from glassformer.tokens.tags import tags_of
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import train
 
@@ -53,6 +55,35 @@ def test_corrections_are_mixed_with_the_earlier_text_without_their_sources(model
     assert any(message.startswith("1 correction, ") for message in messages)
     assert load(tmp_path / "new").languages == ("en", "fr")
     assert not (tmp_path / "new-candidate").exists()
+
+
+def test_earlier_text_keeps_its_tags(tmp_path):
+    own, web = write(tmp_path / "own.tsv", PAIRS), write(tmp_path / "web.tsv", [(src[:-1], tgt) for src, tgt in PAIRS])
+    options = {"tags": ("none", "web"), "dev_src": (own,), "languages": ("en", "fr"), "steps": 5}
+    train(TrainConfig(src=(own, web), out=tmp_path / "model", **options, **SIZES), quiet=True)
+    update(tmp_path / "model", tmp_path)
+    new = tmp_path / "new"
+    texts = {name: set(lines(new / correction.FOLDER / f"{name}.src")) for name in ("earlier", "earlier-web")}
+    assert {src[-1] for src in texts["earlier"]} == {"."}
+    assert {src[-1] for src in texts["earlier-web"]} == {" "}
+    assert len(texts["earlier-web"]) == len(PAIRS)
+    tag = tags_of(load(new).tokenizer)["web"]
+    rows = Dataset(new / "data" / "train", ("src", "tgt"))
+    assert sum(rows[i][0][0] == tag for i in range(len(rows))) == len(PAIRS)
+
+
+def test_an_update_can_be_repeated(model, tmp_path):
+    update(model, tmp_path)
+    options = TrainConfig.resolve({}, tmp_path / "new" / "run.toml", environment={})
+    assert options.out == tmp_path / "new"
+    assert {path.parent for path in (*options.src, *options.dev_tgt)} == {tmp_path / "new" / correction.FOLDER}
+    again = train(options.model_copy(update={"out": tmp_path / "again"}), quiet=True)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("new", "again")]
+    assert weights[0] == weights[1]
+    assert again.languages == ("en", "fr")
+    longer = train(options.model_copy(update={"steps": 25}), quiet=True)
+    assert longer.languages == ("en", "fr")
+    assert (tmp_path / "new" / "model.safetensors").read_bytes() != weights[0]
 
 
 def test_the_report_has_what_is_translated_otherwise(model, tmp_path):

@@ -281,10 +281,15 @@ class Run:
             self.records.add(FileRecord(source.name, file.n, file.digest, sha256(temporary)))
             os.replace(temporary, target)
             sync_folder(target.parent)  # before its chunks are removed
-        except OSError as error:
+        except FileNotFoundError as error:  # of a chunk of another shard
             self.records.read()
-            if not (isinstance(error, FileNotFoundError) and self.is_joined(file)):
-                raise write_error(target, error) from None
+            if not self.is_joined(file):
+                if self.shard[1] == 1:
+                    raise write_error(target, error) from None
+                self.summary.waiting.append(source.path)  # for the shard, which makes it again
+                return
+        except OSError as error:
+            raise write_error(target, error) from None
         self.remove_chunks(source)
         self.summary.n_files += 1
 

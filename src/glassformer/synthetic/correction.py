@@ -18,12 +18,13 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.synthetic.distillation import PLAIN_TEXT, check_is_own_run, write_pairs
 from glassformer.tasks.base import Log
-from glassformer.tasks.memories import training_text
+from glassformer.tasks.memories import tagged_training_text
 from glassformer.tasks.registry import load
 from glassformer.tasks.texts import evenly_spaced
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.codes import code_ids
-from glassformer.train_config import TrainConfig
+from glassformer.train_config import NO_TAG, TrainConfig
+from glassformer.training.options import store_options
 from glassformer.training.run import make_run_folder, train
 
 FOLDER = "update"
@@ -108,27 +109,33 @@ def update(
         raise CorpusError(f"{src[0]}: no corrected text.\n  Name files with translations that are not fuzzy.")
     corrected = {source for source, _ in corrections}
     earlier, dev = earlier_text(model)
-    earlier = [pair for pair in earlier if pair[0] not in corrected]
+    earlier = {tag: [pair for pair in pairs if pair[0] not in corrected] for tag, pairs in earlier.items()}
+    n_earlier = sum(map(len, earlier.values()))
     dev = [pair for pair in dev if pair[0] not in corrected]
     candidate = out.with_name(f"{out.name}-candidate")
     make_run_folder(candidate)
     folder = candidate / FOLDER
     folder.mkdir(exist_ok=True)
-    files = {name: (folder / f"{name}.src", folder / f"{name}.tgt") for name in ("corrections", "earlier", "dev")}
-    weight = min(max(1.0, SHARE / (1 - SHARE) * len(earlier) / len(corrections)), MAX_COPIES)
+    earlier = {tag: pairs for tag, pairs in earlier.items() if pairs}
+    tags = (NO_TAG, *earlier)
+    names = {tag: "earlier" if tag == NO_TAG else f"earlier-{tag}" for tag in earlier}
+    texts = {"corrections": corrections, **{names[tag]: pairs for tag, pairs in earlier.items()}}
+    files = {name: (folder / f"{name}.src", folder / f"{name}.tgt") for name in (*texts, "dev")}
+    weight = min(max(1.0, SHARE / (1 - SHARE) * n_earlier / len(corrections)), MAX_COPIES)
     log(
         f"{len(corrections):,} correction{'s' * (len(corrections) > 1)}, {weight:.0f} times each, mixed with"
-        f" {len(earlier):,} pairs of the earlier training; {len(dev):,} pairs to compare on."
+        f" {n_earlier:,} pairs of the earlier training; {len(dev):,} pairs to compare on."
     )
     config = TrainConfig.resolve(
         {
             "lr": LEARNING_RATE,
             **{name: value for name, value in options.items() if name not in PLAIN_TEXT},
-            "src": (files["corrections"][0], files["earlier"][0]),
-            "tgt": (files["corrections"][1], files["earlier"][1]),
+            "src": tuple(files[name][0] for name in texts),
+            "tgt": tuple(files[name][1] for name in texts),
             "dev_src": (files["dev"][0],),
             "dev_tgt": (files["dev"][1],),
-            "weights": (weight, 1.0),
+            "weights": (weight, *[1.0] * (len(texts) - 1)),
+            "tags": tags if set(tags) != {NO_TAG} else (),
             "languages": old.languages,
             "task": "translation",
             "inline_codes": bool(code_ids(old.tokenizer)),
@@ -138,7 +145,7 @@ def update(
         environment={},
     )
     check_is_own_run(config, folder)
-    for name, pairs in (("corrections", corrections), ("earlier", earlier), ("dev", dev)):
+    for name, pairs in {**texts, "dev": dev}.items():
         write_pairs(files[name], pairs)
     train(config, quiet=quiet)
     new = load(candidate, device="cpu")
@@ -148,14 +155,27 @@ def update(
     write_report(candidate / "corrections.tsv", examples)
     if on_dev.gain < -max_drop:
         names = (out.with_name(f"{out.name}-rejected{number or ''}") for number in count())
-        rejected = candidate.rename(next(name for name in names if not name.exists()))
+        rejected = next(name for name in names if not name.exists())
+        move(candidate, rejected)
         raise UserError(
             f"the new model is worse on the dev set: {on_dev} ({on_dev.gain:+.1f}, allowed {-max_drop:+.1f}).\n"
             f"  It is not used: {rejected}. Its translations of the corrections: {rejected / 'corrections.tsv'}.\n"
             "  Train for a shorter time, with more corrections, or allow more: --max-drop."
         )
-    candidate.rename(out)
+    move(candidate, out)
     return Update(out, on_dev, on_corrections, examples)
+
+
+def move(folder: Path, new: Path) -> None:
+    """Give a run folder another name, also in its options, so that it can be repeated."""
+    folder.rename(new)
+    config = TrainConfig.resolve({}, new / "run.toml", environment={})
+    files = {
+        name: tuple(new / path.relative_to(folder) if path.is_relative_to(folder) else path for path in paths)
+        for name, paths in config
+        if name in ("src", "tgt", "dev_src", "dev_tgt")
+    }
+    store_options(config.model_copy(update={**files, "out": new}))
 
 
 def texts_of(example: Example) -> tuple[str, str]:
@@ -163,8 +183,8 @@ def texts_of(example: Example) -> tuple[str, str]:
     return example.src.strip(), example.tgt.strip()
 
 
-def earlier_text(model: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Pairs of the training and of the dev set of a run folder.
+def earlier_text(model: Path) -> tuple[dict[str, list[tuple[str, str]]], list[tuple[str, str]]]:
+    """Pairs of the training of a run folder, by tag, and of its dev set.
 
     Raises:
         ConfigError: it has none.
@@ -177,7 +197,10 @@ def earlier_text(model: Path) -> tuple[list[tuple[str, str]], list[tuple[str, st
         )
     records = map(json.loads, (data / "dev.jsonl").read_text(encoding="utf-8").splitlines())
     dev = [(record["src"], record["tgt"]) for record in records]
-    return list(dict.fromkeys(training_text(model, MAX_OLD))), list(evenly_spaced(dev, MAX_DEV))
+    by_tag: dict[str, list[tuple[str, str]]] = {}
+    for tag, *pair in dict.fromkeys(tagged_training_text(model, MAX_OLD)):
+        by_tag.setdefault(tag or NO_TAG, []).append((pair[0], pair[1]))
+    return by_tag, list(evenly_spaced(dev, MAX_DEV))
 
 
 def compare(

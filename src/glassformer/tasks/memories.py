@@ -14,6 +14,7 @@ from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.terms import modified_at
 from glassformer.tasks.texts import evenly_spaced
 from glassformer.tokens.codes import code_ids
+from glassformer.tokens.tags import tags_of
 from glassformer.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -72,17 +73,23 @@ def check_are_pairs(files: Sequence[Path]) -> None:
             )
 
 
-def training_text(folder: Path, n: int | None = None) -> Iterator[tuple[str, str]]:
-    """Pairs of the training of a run folder, as they are in its files.
+def training_text(folder: Path) -> Iterator[tuple[str, str]]:
+    """Pairs of the training of a run folder, as they are in its files."""
+    return ((src, tgt) for _, src, tgt in tagged_training_text(folder))
+
+
+def tagged_training_text(folder: Path, n: int | None = None) -> Iterator[tuple[str, str, str]]:
+    """Pairs of the training of a run folder, as they are in its files, each after its tag, or an empty text.
 
     Args:
         n: number of evenly spaced ones. Default: all.
     """
     tokenizer = Tokenizer.from_folder(folder)
+    tags = {token_id: tag for tag, token_id in tags_of(tokenizer).items()}
     dataset = Dataset(folder / "data" / "train", ("src", "tgt"))
     codes = set(code_ids(tokenizer).values())
     for i in evenly_spaced(range(len(dataset)), n):
         src, tgt = dataset[i]
         if not codes.isdisjoint(src):
             continue  # made from another
-        yield tokenizer.decode(list(src)), tokenizer.decode(list(tgt))
+        yield tags.get(src[0], ""), tokenizer.decode(list(src)), tokenizer.decode(list(tgt))

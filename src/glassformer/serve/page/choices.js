@@ -15,12 +15,13 @@ export function choice(label, rows, more = {}) {
 }
 
 /**
- * Fill a field with names; without any it is hidden. The name that the user chose last is chosen.
- * @param {string} name @param {HTMLElement} node @param {HTMLSelectElement} select @param {string[]} names
+ * Fill a field with names; without any it is hidden.
+ * @param {HTMLElement} node @param {HTMLSelectElement} select @param {string[]} names
+ * @param {string | null} chosen by the user last, or by a link
  */
-function offer(name, node, select, names) {
+function offer(node, select, names, chosen) {
   select.replaceChildren(...["", ...names].map((value) => el("option", { value }, value || "—")));
-  select.value = names.find((each) => each === local.get(name)) ?? "";
+  select.value = names.find((each) => each === chosen) ?? "";
   node.hidden = !names.length;
 }
 
@@ -28,14 +29,20 @@ function offer(name, node, select, names) {
 export class Choices {
   /** @param {Settings} settings @param {() => void} changed */
   constructor({ glossaries = [], memories = [] }, changed) {
+    /** @type {string | undefined} */
+    this.linkedTag = undefined;
     /** @type {["glossary" | "memory" | "tag", string[]][]} */
     const rows = [["glossary", glossaries], ["memory", memories], ["tag", []]];
     /** @type {[name: string, node: HTMLElement, select: HTMLSelectElement][]} */
     this.selects = rows.map(([name, names]) => {
       const node = choice(t(`${name}Choice`), [], { id: `${name}-name` });
       const select = node.querySelector("select");
-      select.addEventListener("change", () => { local.set(name, select.value); changed(); });
-      offer(name, node, select, names);
+      select.addEventListener("change", () => {
+        if (name === "tag") this.linkedTag = undefined;
+        local.set(name, select.value);
+        changed();
+      });
+      offer(node, select, names, local.get(name));
       return [name, node, select];
     });
     this.node = el("div", { class: "choices" }, this.selects.map(([, node]) => node));
@@ -47,17 +54,17 @@ export class Choices {
    * @param {string[]} tags
    */
   showTags(tags) {
-    offer(...this.selects.at(-1), tags.filter((tag) => tag !== OF_MACHINE));
+    const [name, node, select] = this.selects.at(-1);
+    offer(node, select, tags.filter((tag) => tag !== OF_MACHINE), this.linkedTag ?? local.get(name));
     this.node.hidden = this.selects.every(([, node]) => node.hidden);
   }
 
   /**
-   * Choose a domain, if the model has it.
+   * Choose a domain, if the model has it, until the user chooses another.
    * @param {string} [tag]
    */
-  chooseTag(tag) {
-    const [, , select] = this.selects.at(-1);
-    select.value = [...select.options].some(({ value }) => value === tag) ? tag : "";
+  chooseTag(tag = "") {
+    this.linkedTag = tag;
   }
 
   /**

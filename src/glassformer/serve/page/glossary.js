@@ -9,6 +9,12 @@ const MAX_TERMS = 500; // of a request
 const MAX_CHARACTERS = 200; // of a side
 const FORMER = "glossary"; // lines `term = translation`, which an earlier version stored for all directions
 
+/**
+ * The terms of a request.
+ * @param {string[][]} terms
+ */
+export const usedOf = (terms) => terms.slice(0, MAX_TERMS);
+
 /** @param {string} side */
 const sideIsValid = (side) => side.length <= MAX_CHARACTERS && side.split("|").every((form) => form.trim());
 /** @param {string[]} row */
@@ -55,7 +61,12 @@ export class Glossary {
    * @param {string[]} pair @returns {string[][]}
    */
   termsOf(pair) {
-    return JSON.parse(local.get(`glossary.${pair.join("-")}`) ?? "[]").filter(isTerm).slice(0, MAX_TERMS);
+    return JSON.parse(local.get(`glossary.${pair.join("-")}`) ?? "[]").filter(isTerm);
+  }
+
+  /** The terms of the direction that is shown, for a request. */
+  get used() {
+    return usedOf(this.terms);
   }
 
   /**

@@ -17,10 +17,11 @@ export class Languages {
     const detect = this.canDetect ? [["auto", t("detect")]] : [];
     this.source = this.select(t("source"), [...detect, ...this.codes.map((code) => [code, this.name(code)])]);
     this.target = this.select(t("target"), []);
-    const [, from, to] = /^#([\w-]+?)-(\w+)(?:&|$)/.exec(location.hash) ?? [];
-    const isKnown = [...this.source.options].some((option) => option.value === from);
-    this.source.value = isKnown ? from : (settings.language.source?.code ?? this.codes[0]);
-    this.setTargets(to ?? settings.language.target?.code);
+    const [asked] = location.hash.slice(1).split("&"); // both codes may have hyphens
+    const from = [...this.source.options].map((option) => option.value).find((code) => (
+      asked.startsWith(`${code}-`) && this.targetsOf(code).includes(asked.slice(code.length + 1))));
+    this.source.value = from ?? settings.language.source?.code ?? this.codes[0];
+    this.setTargets(from ? asked.slice(from.length + 1) : settings.language.target?.code);
   }
 
   /** @param {string} label @param {string[][]} rows */

@@ -7,7 +7,7 @@ import { editor } from "./editor.js";
 import { el } from "./elements.js";
 import { emptyState } from "./empty.js";
 import { fileTranslation } from "./files.js";
-import { Glossary } from "./glossary.js";
+import { Glossary, usedOf } from "./glossary.js";
 import { inspect } from "./inspect.js";
 import { Languages } from "./languages.js";
 import { linkedInside, linkedText } from "./link.js";
@@ -47,13 +47,13 @@ export function translator(rows, models, settings) {
 
   /** @type {Say} */
   const say = (...message) => showStatus(status, ...message);
-  const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.terms, ...choices.fields });
+  const options = () => ({ source: languages.source.value, target: languages.target.value, terms: glossary.used, ...choices.fields });
   /** @param {Sentence} part */
   const pairOf = (part) => (languages.isAuto ? [part.translation.source, languages.target.value] : languages.pair);
   /** @param {Sentence} part */
   const bodyFor = (part) => {
     const [source, target] = pairOf(part);
-    return { q: part.text, source, target, terms: glossary.terms, ...choices.fields };
+    return { q: part.text, source, target, terms: glossary.used, ...choices.fields };
   };
 
   /** @type {RequestOptions["request"]} */
@@ -249,14 +249,17 @@ export function translator(rows, models, settings) {
     document.execCommand("delete"); // the browser can undo it
     if (input.value) { input.value = ""; update(); }
   };
-  const current = () => (document.activeElement === input ? mirror.current() : output.currentPart ?? mirror.current()) ?? parts[0];
+  let isInOutput = false; // the last focus of both texts: a button or the view of the inside may have it now
+  input.addEventListener("focus", () => { isInOutput = false; });
+  output.node.addEventListener("focusin", () => { isInOutput = true; });
+  const current = () => ((isInOutput && output.currentPart) || mirror.current()) ?? parts[0];
   /** @param {InsideBegin} [begin] */
   const lookInside = (begin) => inspect(languages.model?.id, () => ({ text: current()?.text ?? "", tag: choices.fields.tag }), say, begin);
 
   const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
   const clearAction = el("button", { onclick: clear }, t("clear"));
   const copyAction = el("button", { onclick: copyOutput, title: "Alt + C" }, t("copy"));
-  const correctAction = el("button", { onclick: () => edit(output.currentPart) }, t("correct"));
+  const correctAction = el("button", { onclick: () => edit(current()) }, t("correct"));
   const inspectAction = el("button", { onclick: () => lookInside(), title: "Alt + I" }, t("inspect"));
   const codeAction = codeButton(() => ["/translate", { q: input.value.slice(0, settings.charLimit), ...options() }], settings.keyRequired);
   const uncertain = el("input", { type: "checkbox", onchange: () => showUncertain(uncertain.checked) });
@@ -303,7 +306,7 @@ export function translator(rows, models, settings) {
       const [found] = beginning.trim() ? await post("/detect", { q: beginning }) : [];
       from = found?.language ?? languages.pair[0];
     }
-    return { source, target, terms: JSON.stringify(glossary.termsOf([from, target])), ...choices.fields };
+    return { source, target, terms: JSON.stringify(usedOf(glossary.termsOf([from, target]))), ...choices.fields };
   }
 
   const section = el("section", { class: "translator" },
@@ -313,7 +316,7 @@ export function translator(rows, models, settings) {
   configure();
   setTimeout(() => {
     if (linkedInside) choices.chooseTag(linkedInside.tag);
-    update();
+    changed();
     if (linkedInside) lookInside(linkedInside);
   });
   return section;
