@@ -223,6 +223,19 @@ def test_shards_do_all_chunks_once_and_the_last_puts_the_files_together(corpus, 
         assert (corpus / "out" / name).read_bytes() == (corpus / "whole" / name).read_bytes()
 
 
+def test_an_output_that_was_deleted_is_made_again_by_all_shards(corpus):
+    for i in (1, 2):
+        start(corpus, shard=(i, 2))
+    expected = text_of(corpus / "out" / "one.txt")
+    (corpus / "out" / "one.txt").unlink()
+    first = start(corpus, shard=(1, 2))
+    assert first.waiting == [corpus / "one.txt"]
+    assert first.n_before == 1  # the other file
+    second = start(corpus, shard=(2, 2))
+    assert not second.waiting
+    assert text_of(corpus / "out" / "one.txt") == expected
+
+
 def test_a_file_that_other_shards_put_together_meanwhile_is_not_taken_for_that_of_others(corpus):
     (corpus / "out/.bulk/1-of-2").mkdir(parents=True)
     sources = [
