@@ -175,3 +175,28 @@ def test_a_cell_may_be_as_long_as_a_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "".join(f'"{text}, {i}",{"yes" if i % 2 else "no"}\n' for i in range(4)))
     assert [example.text for example in read_labeled([path])] == [f"{text}, {i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+@pytest.mark.parametrize("rest", ["", ";"])
+def test_the_first_line_of_excel_names_the_delimiter(tmp_path, first, rest):
+    path = tmp_path / "a.csv"
+    rows = "".join(f"film {i}, was long;{('good', 'bad')[i % 2]}{rest}\r\n" for i in range(20))
+    path.write_bytes(f"\ufeff{first}\r\ntext;label\r\n{rows}".encode())
+    examples = list(read_labeled([path]))
+    assert find_task([path]) == "classification"
+    assert len(examples) == 20
+    assert (examples[0].text, examples[0].label, examples[0].line) == ("film 0, was long", "good", 3)
+
+
+def test_cells_of_several_lines_are_read_wherever_the_sample_ends(tmp_path):
+    path = tmp_path / "a.tsv"
+    for n in (60, 199, 200, 201, 300):
+        path.write_text("text\tlabel\n" + "".join(f'"good\nsecond {i}\nthird"\t{"ab"[i % 2]}\n' for i in range(n)))
+        assert [example.text for example in read_labeled([path])] == [f"good\nsecond {i}\nthird" for i in range(n)]
+
+
+def test_a_tsv_file_of_quoted_cells_has_no_quotes_in_its_texts(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('"id"\t"text"\t"label"\n' + "".join(f'{i}\t"good film {i}"\t"{"ab"[i % 2]}"\n' for i in range(9)))
+    assert [(e.text, e.label) for e in read_labeled([path])][:2] == [("good film 0", "a"), ("good film 1", "b")]

@@ -35,6 +35,8 @@ class Table:
     has_header: bool
     sample: tuple[tuple[str, ...], ...]
     """The first rows, without the header."""
+    n_before: int = 0
+    """Number of lines before the header: `sep=;` of Excel."""
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The rows without the header, each with the number of its first line.
@@ -42,8 +44,9 @@ class Table:
         Raises:
             CorpusError: the file is not readable as text, or a quoted cell has no end.
         """
-        rows = _split(read_lines(self.path, self.encoding.recode), self)
-        yield from islice(rows, int(self.has_header), None)
+        rows = _split(islice(read_lines(self.path, self.encoding.recode), self.n_before, None), self)
+        for number, cells in islice(rows, int(self.has_header), None):
+            yield number, without_blank_end(cells, len(self.names))
 
     def values(self) -> dict[str, list[str]]:
         """The cells of each column in the sample. Of columns with one name, the last."""
@@ -98,7 +101,7 @@ class Table:
 
     def description(self) -> str:
         """What was detected: delimiter, encoding and header."""
-        parts = [f"{DELIMITERS[self.delimiter]}-separated", self.encoding.description]
+        parts = [f"{DELIMITERS.get(self.delimiter, repr(self.delimiter))}-separated", self.encoding.description]
         parts.append("header row" if self.has_header else "no header row")
         return ", ".join(part for part in parts if part)
 
@@ -122,16 +125,32 @@ def open_table(path: Path, keys: Iterable[str] = (), *, format: str | None = Non
     """
     encoding = detect_encoding(path, None if whole else SAMPLE_BYTES)
     lines = list(islice(read_lines(path, encoding.recode), N_SAMPLE))
-    delimiter = "\t" if format == "tsv" else find_delimiter(lines, path)
+    named = SEPARATOR.fullmatch(lines[0]) if lines and format != "tsv" else None
+    n_before = int(named is not None)
+    lines = lines[n_before:]
+    delimiter = named[1] if named else "\t" if format == "tsv" else find_delimiter(lines, path)
     is_quoted = delimiter != "\t" or _has_quoted_cells(lines)
-    table = Table(path, delimiter, is_quoted, encoding, (), False, ())
+    table = Table(path, delimiter, is_quoted, encoding, (), False, (), n_before)
     rows = [tuple(cells) for _, cells in islice(table.rows(), N_SAMPLE)]
     first = rows[0] if rows else ()
     has_header = is_header(first, rows[1:], keys)
     names = first if has_header else tuple(str(number) for number in range(1, len(first) + 1))
     if has_header:
         names = tuple(column.strip() or str(number) for number, column in enumerate(names, 1))
-    return Table(path, delimiter, is_quoted, encoding, names, has_header, tuple(rows[has_header:]))
+    sample = tuple(tuple(without_blank_end(row, len(names))) for row in rows[has_header:])
+    return Table(path, delimiter, is_quoted, encoding, names, has_header, sample, n_before)
+
+
+SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""What Excel reads in the first line."""
+
+
+def without_blank_end(cells: Sequence[str], n: int) -> list[str]:
+    """The cells of a row without blank ones after the n-th; n = 0: all."""
+    end = len(cells)
+    while 0 < n < end and not cells[end - 1].strip():
+        end -= 1
+    return list(cells[:end])
 
 
 def find_delimiter(lines: Sequence[str], path: Path) -> str:
@@ -160,24 +179,27 @@ def _has_quoted_cells(lines: Sequence[str]) -> bool:
     if not any('"' in line for line in lines):
         return False
     reader = csv.reader((line + "\n" for line in lines), delimiter="\t", strict=True)
+    quoted = set()
     try:
-        quoted = {len(row) for row in reader}
+        for row in reader:
+            quoted.add(len(row))
     except csv.Error:
-        return False
+        if reader.line_num < len(lines) or len(lines) < N_SAMPLE - 1:  # else the sample ends within a cell
+            return False
     plain = {line.count("\t") + 1 for line in lines}
-    has_escaped_quote = any(
-        re.fullmatch('".*"".*"', cell, re.DOTALL) for line in lines for cell in line.split("\t") if cell[:1] == '"'
-    )
-    return len(quoted) == 1 and quoted != {1} and (plain != quoted or has_escaped_quote)
+    cells = [cell for line in lines for cell in line.split("\t")]
+    has_escaped_quote = any(re.fullmatch('".*"".*"', cell, re.DOTALL) for cell in cells)
+    are_quoted = all(re.fullmatch(r'"[^"]*"|[-+]?[\d.,]*', cell) for cell in cells)
+    return len(quoted) == 1 and quoted != {1} and (plain != quoted or has_escaped_quote or are_quoted)
 
 
 def _split(lines: Iterator[str], table: Table) -> Iterator[tuple[int, list[str]]]:
     """Split lines into rows of cells, each with the number of its first line."""
     if not table.is_quoted:
-        yield from ((number, line.split(table.delimiter)) for number, line in enumerate(lines, 1))
+        yield from ((number, line.split(table.delimiter)) for number, line in enumerate(lines, 1 + table.n_before))
         return
     reader = csv.reader((line + "\n" for line in lines), delimiter=table.delimiter, strict=True)
-    number = 1
+    number = 1 + table.n_before
     while True:
         try:
             row = next(reader, None)
@@ -190,4 +212,4 @@ def _split(lines: Iterator[str], table: Table) -> Iterator[tuple[int, list[str]]
         if row is None:
             return
         yield number, row
-        number = reader.line_num + 1
+        number = reader.line_num + 1 + table.n_before
