@@ -108,8 +108,14 @@ MARKED = [
     "{a}{b}",
     "nothing of it &amp; a dog",
     "word " * 230 + "{end}",
+    "The cat 猫, 这只猫睡了 and कीमत मत, cafe\u0301 café カード A man.",
 ]
 TERMS = [
+    ["猫", "chat"],
+    ["मत", "vote"],
+    ["cafe", "bar"],
+    ["カー", "Auto"],
+    ["猫睡", "猫"],
     ["cat", "Katze|Kater"],
     ["black cat", "schwarze Katze"],
     ["couch", "Sofa"],

@@ -11,6 +11,7 @@ from glassformer.corpora.terms import (
     MAX_WINDOW,
     PATTERNS,
     Glossary,
+    Required,
     Term,
     checked_pattern,
     matches,
@@ -182,3 +183,19 @@ def test_a_glossary_in_tbx_needs_languages(tmp_path):
     assert Glossary.read(path, ("en", "fr")).terms == (Term(("hard drive", "disk"), ("disque dur",)),)
     with pytest.raises(ConfigError, match="of which languages"):
         Glossary.read(path)
+
+
+@pytest.mark.parametrize(
+    ("term", "text", "n"),
+    [
+        ("猫", "这只猫睡了。", 1), ("人工智能", "我喜欢人工智能。", 1), ("ความรัก", "ฉันชอบความรักมาก", 1),
+        ("カー", "カードとカー", 1), ("カード", "このカードは", 1), ("cat", "这只cat睡了", 1),
+        ("कम", "पानी की कमी है", 0), ("मत", "इसकी कीमत ज्यादा है", 0), ("मत", "यह मत है", 1),
+        ("resume", "resume\u0301 it, resume it", 1), ("café", "le café noir", 1), ("a", "á a b", 1),
+        ("ก", "กี", 0), ("中", "中国的中", 2),
+    ],
+)  # fmt: skip
+def test_terms_of_all_scripts_are_whole_words(term, text, n):
+    assert len(found(text, [Term((term,), ("x",))])) == n
+    required = Required(0, 1, (term,))
+    assert len(unmet([required] * 3, text)) == 3 - n

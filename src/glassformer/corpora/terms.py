@@ -13,7 +13,7 @@ from typing import Any
 from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header
 from glassformer.corpora.lines import check_readable, read_lines
 from glassformer.corpora.tables import Table, open_table
-from glassformer.documents.inline import is_word
+from glassformer.documents.inline import is_mark, is_word
 from glassformer.documents.languages import best_match
 from glassformer.documents.tbx import tbx_terms
 from glassformer.errors import ConfigError, CorpusError
@@ -144,7 +144,7 @@ class Glossary:
             for source, targets in self.by_first_word.get(word.lower(), ()):
                 found = text[start : start + len(source)]
                 is_equal = found == source or (source == source.lower() and found.lower() == source)
-                if is_equal and not continues_word(text, start + len(source)):
+                if is_equal and not continues_word(text, start) and not continues_word(text, start + len(source)):
                     end = start + len(source)
                     yield Required(start, end, targets)
                     break
@@ -215,13 +215,30 @@ def unknown_columns(table: Table, languages: Sequence[str]) -> ConfigError:
 
 
 def words(text: str) -> Iterator[tuple[str, int]]:
-    """Words and symbols of a text, with their positions."""
-    return ((match.group(), match.start()) for match in re.finditer(r"\w+|[^\w\s]", text))
+    """Words and symbols of a text, with their positions; letters of scripts without spaces are words of their own."""
+    if text.isascii():
+        yield from ((match.group(), match.start()) for match in re.finditer(r"\w+|[^\w\s]", text))
+        return
+    start = 0
+    for end in range(1, len(text) + 1):
+        if end == len(text) or not continues_word(text, end):
+            if not text[start:end].isspace():
+                yield text[start:end], start
+            start = end
+
+
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""A letter of a script that has no spaces between words."""
+KATAKANA = re.compile("[\u30a0-\u30ff]{2}")
+"""Letters of one word of Japanese: those of other words have another script."""
 
 
 def continues_word(text: str, position: int) -> bool:
     """Whether the character at a position and the one before belong to one word."""
-    return 0 < position < len(text) and is_word(text[position - 1]) and is_word(text[position])
+    if not 0 < position < len(text) or not (is_word(text[position - 1]) and is_word(text[position])):
+        return False
+    both = text[position - 1 : position + 1]
+    return is_mark(both[1]) or bool(KATAKANA.fullmatch(both)) or not UNSPACED.search(both)
 
 
 def protect_pattern(protect: Sequence[str]) -> re.Pattern[str] | None:

@@ -4,6 +4,7 @@ A model that was not trained with them would not only lose them but also transla
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -57,8 +58,13 @@ class Detached:
 
 
 def is_word(character: str) -> bool:
-    """Whether a character is part of a word."""
-    return character.isalnum() or character == "_"
+    """Whether a character is part of a word: a letter, a digit, `_`, or a mark of a letter."""
+    return character.isalnum() or character == "_" or is_mark(character)
+
+
+def is_mark(character: str) -> bool:
+    """Whether a character is a mark of the letter before it, such as an accent or a vowel sign."""
+    return character != "" and unicodedata.category(character)[0] == "M"
 
 
 def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.lines import chunks
 from glassformer.corpora.protected import take_out
-from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
+from glassformer.corpora.terms import UNSPACED, Glossary, Required, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
@@ -257,13 +257,16 @@ def edited_texts(
 def edits(
     text: str, required: Required, word: int, is_translation: bool = False, *, begins_text: bool = True
 ) -> Iterator[str]:
-    """The text with a form that meets the requirement in place of no, one or two words.
+    """The text with a form that meets the requirement in place of no, one or two words. None for a text in a script
+    without spaces, whose words are not known.
 
     Args:
         word: index of the word at or beside which the edit is made.
         is_translation: the word is a translation of the term, which the form replaces.
         begins_text: nothing is before the text, so that its first word may begin with an upper-case letter.
     """
+    if UNSPACED.search(text):
+        return
     words = text.split()
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
     for start, end in spans if is_translation else [(word, word), (word + 1, word + 1), *spans]:

@@ -12,7 +12,7 @@ const ENTITIES = ["&amp;", "&lt;", "&gt;"];
 const MAX_WINDOW = 1000; // characters that patterns are applied to at once
 
 /** @param {string} character */
-const isWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+const isWord = (character) => /[\p{L}\p{N}\p{M}_]/u.test(character);
 /** @param {string} text */
 const isSpace = (text) => text !== "" && strip(text) === "";
 /** @param {string} text */

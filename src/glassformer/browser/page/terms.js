@@ -6,13 +6,15 @@ import { SPACE, split, strip, wordsIn } from "./text.js";
 
 const MAX_WORDS = 16; // words of an output at which edits are tried if none is known to be aligned to the term
 const MAX_EDITS = 8;
-const WORD = new RegExp(`[\\p{L}\\p{N}_]+|[^\\p{L}\\p{N}_${SPACE}]`, "gu");
+const SPACES = new RegExp(`^[${SPACE}]+$`, "u");
+const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]/u; // a letter of a script that has no spaces between words
+const KATAKANA = /^[\u30a0-\u30ff]{2}$/u; // of one word of Japanese
 const MIN_WEIGHT = 0.85; // part of its weights on a term with which a word is a translation of the term
 const OPENING = "([{¿¡«“„‘\"'";
 const CLOSING = ".,;:!?…)]}»”’\"'";
 
 /** @param {string} character */
-const isWord = (character) => /[\p{L}\p{N}_]/u.test(character);
+const isWord = (character) => /[\p{L}\p{N}\p{M}_]/u.test(character);
 /** @param {string} text */
 const capitalized = (text) => [...text].map((character, i) => (i ? character : character.toUpperCase())).join("");
 /** @template T @param {T[]} items */
@@ -23,7 +25,29 @@ const unique = (items) => [...new Set(items)];
  * @param {string} text @param {number} position
  */
 function continuesWord(text, position) {
-  return position > 0 && position < text.length && isWord([...text.slice(0, position)].at(-1)) && isWord([...text.slice(position, position + 2)][0]);
+  if (position <= 0 || position >= text.length) return false;
+  const [before, after] = [[...text.slice(Math.max(0, position - 2), position)].at(-1), [...text.slice(position, position + 2)][0]];
+  if (!isWord(before) || !isWord(after)) return false;
+  return /\p{M}/u.test(after) || KATAKANA.test(before + after) || !UNSPACED.test(before + after);
+}
+
+/**
+ * Words and symbols of a text, with their positions; letters of scripts without spaces are words of their own.
+ * @param {string} text @returns {[word: string, start: number][]}
+ */
+function termWords(text) {
+  /** @type {[word: string, start: number][]} */
+  const words = [];
+  let [start, end] = [0, 0];
+  for (const character of text) {
+    if (end > start && !continuesWord(text, end)) {
+      if (!SPACES.test(text.slice(start, end))) words.push([text.slice(start, end), start]);
+      start = end;
+    }
+    end += character.length;
+  }
+  if (end > start && !SPACES.test(text.slice(start, end))) words.push([text.slice(start, end), start]);
+  return words;
 }
 
 /**
@@ -55,22 +79,17 @@ export class Glossary {
     const targets = new Map();
     for (const row of rows) {
       const [sources, forms] = row.map((side) => side.split("|").map(strip));
-      if (![...sources, ...forms].every((form) => form.match(WORD))) continue; // nothing that could be found
+      if (![...sources, ...forms].every((form) => termWords(form).length)) continue; // nothing that could be found
       for (const source of sources) targets.set(source, unique([...(targets.get(source) ?? []), ...forms]));
     }
     this.byFirstWord = new Map();
     const characters = (text) => [...text].length;
     const inOrder = [...targets].sort(([a], [b]) => characters(b) - characters(a) || (a < b ? -1 : 1));
     for (const [source, forms] of inOrder) {
-      const [first] = Glossary.words(source)[0];
+      const [[first]] = termWords(source);
       const key = first.toLowerCase();
       this.byFirstWord.set(key, [...(this.byFirstWord.get(key) ?? []), [source, forms]]);
     }
-  }
-
-  /** @param {string} text */
-  static words(text) {
-    return [...text.matchAll(WORD)];
   }
 
   /**
@@ -80,12 +99,12 @@ export class Glossary {
   find(text) {
     const found = [];
     let end = 0;
-    for (const { 0: word, index: start } of Glossary.words(text)) {
+    for (const [word, start] of termWords(text)) {
       if (start < end) continue;
       for (const [source, targets] of this.byFirstWord.get(word.toLowerCase()) ?? []) {
         const part = text.slice(start, start + source.length);
         const isEqual = part === source || (source === source.toLowerCase() && part.toLowerCase() === source);
-        if (!isEqual || continuesWord(text, start + source.length)) continue;
+        if (!isEqual || continuesWord(text, start) || continuesWord(text, start + source.length)) continue;
         end = start + source.length;
         found.push({ start, end, targets, forms: unique(targets.flatMap((target) => [target, capitalized(target)])) });
         break;
@@ -96,11 +115,12 @@ export class Glossary {
 }
 
 /**
- * The text with a form that meets the requirement in place of no, one or two words.
+ * The text with a form that meets the requirement in place of no, one or two words; none in a script without spaces.
  * @param {string} text @param {Term} required @param {number} word @param {boolean} isTranslation
  * @param {boolean} beginsText @returns {string[]}
  */
 function edits(text, required, word, isTranslation, beginsText) {
+  if (UNSPACED.test(text)) return [];
   const words = split(text);
   const replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
   const results = [];
