@@ -80,7 +80,7 @@ def test_pairs_have_the_file_and_the_line(tmp_path):
     assert PO.split("\n")[pair.line - 1] == 'msgid "Save"'
 
 
-def zipped(files: dict[str, str]) -> bytes:
+def zipped(files: dict[str, str | bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -88,13 +88,14 @@ def zipped(files: dict[str, str]) -> bytes:
     return out.getvalue()
 
 
-def tarred(files: dict[str, str], mode: str) -> bytes:
+def tarred(files: dict[str, str | bytes], mode: str) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode=mode) as archive:
         for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
             info = tarfile.TarInfo(name)
-            info.size = len(content.encode())
-            archive.addfile(info, io.BytesIO(content.encode()))
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
     return out.getvalue()
 
 
@@ -289,3 +290,32 @@ def test_plural_forms_and_obsolete_messages(tmp_path):
     assert pairs(write(tmp_path / "a.po", HEADER + text)) == [
         ("Save", "Sichern"), ("%d file", "%d Datei"), ("%d files", "%d Dateien"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [zipped, lambda files: tarred(files, "w:gz")])
+def test_an_archive_made_on_a_mac_with_packed_files(tmp_path, make):
+    packed = gzip.compress(catalogue("b").encode())
+    files = {"a.po": catalogue("a"), "__MACOSX/._a.po": "x\0", "b/._b.po": "\0", "b/b.po.gz": packed}
+    path = write(tmp_path / ("x.zip" if make is zipped else "x.tar.gz"), make(files))
+    whole = write(tmp_path / "y.zip", zipped({"a.po": catalogue("a"), "b.po": catalogue("b")}))
+    assert pairs(path) == pairs(whole)
+    folder = tmp_path / "folder"
+    for name, text in (("a.po", catalogue("a")), ("._a.po", "\0"), ("__MACOSX/a.po", "\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    assert [file.name for file in expanded((folder,))] == ["a.po"]
+
+
+def test_an_archive_without_translated_files_says_what_it_has(tmp_path):
+    path = write(tmp_path / "en-fr.txt.zip", zipped({"x.en": "a", "x.fr": "b", "__MACOSX/._x.po": "c"}))
+    with pytest.raises(
+        CorpusError, match=r"without translated files \(\.tmx, .*\); it has x\.en, x\.fr\.\n  Unpack it"
+    ):
+        pairs(path)
+
+
+def test_a_memory_with_variants_of_the_source_language(tmp_path):
+    variants = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in
+        (("en-US", "color"), ("en-GB", "colour"), ("fr", "couleur")))  # fmt: skip
+    text = f'<tmx version="1.4"><header srclang="en-US"/><body><tu>{variants}</tu></body></tmx>'
+    assert pairs(write(tmp_path / "a.tmx", text)) == [("color", "couleur")]

@@ -140,3 +140,8 @@ def test_a_file_over_the_limit_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "MAX_JSON_BYTES", 97)
     with pytest.raises(CorpusError, match="more than 97 bytes"):
         answers(write(tmp_path / "a.json.gz", squad()))
+
+
+def test_an_id_may_be_a_number(tmp_path):
+    (example,) = read_questions([write(tmp_path / "a.json", squad(question(("Die", 0), id=51870)))])
+    assert example.id == "51870"

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from glassformer.corpora.example import Example
-from glassformer.corpora.lines import content, open_bytes
+from glassformer.corpora.lines import content, decompressed, open_bytes
 from glassformer.documents.catalogues import catalogue
 from glassformer.documents.codes import plain
 from glassformer.documents.document import State
@@ -38,6 +38,8 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
 
 SKIP_ADVICE = "\n  To leave out files that cannot be read: --skip-bad"
 """End of the error for a file that cannot be read."""
+
+KNOWN_SUFFIXES = ", ".join(suffix for names in SUFFIXES.values() for suffix in names)
 
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz")
 """Suffixes of archives of such files."""
@@ -127,10 +129,24 @@ def read_entries(
 def read_units(path: Path, format: str, languages: Languages) -> Iterator[tuple[str, Iterator[Unit]]]:
     """The entries of a file, with its name; of an archive, those of each of its files."""
     if format == "archive":
+        others = []
+        n = 0
         for member, read in members(path):
             inner = both_sided_format(Path(member))
-            if inner and inner != "archive":
-                yield f"{path}/{member}", units_of(f"{path}/{member}", inner, read(), languages)
+            if is_of_mac(member):
+                continue
+            if not inner or inner == "archive":
+                others.append(member)
+                continue
+            n += 1
+            where = f"{path}/{member}"
+            yield where, units_of(where, inner, decompressed(read(), Path(where)), languages)
+        if not n:
+            listed = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+            raise CorpusError(
+                f"{path}: an archive without translated files ({KNOWN_SUFFIXES}); it has {listed or 'nothing'}.\n"
+                "  Unpack it, and name the files to read."
+            )
         return
     with open_bytes(path) as file:
         chunks = content(file, path)
@@ -249,11 +265,19 @@ def files_in(folder: Path) -> list[Path]:
     Raises:
         CorpusError: there is none.
     """
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and both_sided_format(path)]
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and both_sided_format(path))
+    found = [path for path in paths if not is_of_mac(str(path.relative_to(folder)))]
     if not found:
-        suffixes = ", ".join(suffix for names in SUFFIXES.values() for suffix in names)
-        raise CorpusError(f"{folder}: is a folder without translated files ({suffixes}).\n  Name the files to read.")
+        raise CorpusError(
+            f"{folder}: is a folder without translated files ({KNOWN_SUFFIXES}).\n  Name the files to read."
+        )
     return found
+
+
+def is_of_mac(name: str) -> bool:
+    """Whether a file of an archive or a folder has what macOS knows of another file."""
+    *folders, last = PurePath(name).parts
+    return last.startswith("._") or "__MACOSX" in folders
 
 
 def expanded(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from glassformer.corpora.lines import LineError, read_lines
 from glassformer.errors import CorpusError
@@ -96,6 +97,18 @@ def select_fields(record: Mapping[str, object], keys: Mapping[str, str]) -> dict
             value = " ".join(value)
         selected[field] = value
     return selected
+
+
+def replaced(record: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
+    """A JSON object with another text at a key, as in `select_fields`."""
+    if path in record or "." not in path:
+        return {**record, path: text}
+    key, rest = path.split(".", 1)
+    inner = record[key]
+    if isinstance(inner, list):
+        items = {str(i): item for i, item in enumerate(inner)}
+        return {**record, key: list(replaced(items, rest, text).values())}
+    return {**record, key: replaced(inner, rest, text)}
 
 
 def _lookup(record: Mapping[str, object], path: str) -> object:

@@ -221,8 +221,12 @@ def _gunzip(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
 
 
 def content(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Chunks of decompressed bytes of a file: see `decompressed`."""
+    return decompressed(_read_chunks(file, path), path)
+
+
+def decompressed(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
     """Chunks of decompressed bytes. gzip is detected by content, since file names are not reliable."""
-    chunks = _read_chunks(file, path)
     head = b""
     while len(head) < 4 and (chunk := next(chunks, b"")):
         head += chunk

@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from glassformer.corpora.bilingual import ARCHIVES, SUFFIXES, both_sided_format
-from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, select_fields, suggest_keys
+from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, replaced, select_fields, suggest_keys
 from glassformer.corpora.lines import LineError, suffix_of
 from glassformer.errors import ConfigError
 
@@ -57,6 +57,10 @@ class Jsonl:
             field_keys: field (src, tgt; text, summary) -> key, as in `select_fields`.
         """
         self.field_keys = field_keys
+        self.record: dict[str, Any] = {}
+        """The object of the last line."""
+        self.paths = ("src", "tgt")
+        """Where it has the texts."""
         self.nested = False
         self.keys: tuple[str, str] | None = None
 
@@ -66,7 +70,9 @@ class Jsonl:
         Raises:
             LineError: the line is not such an object.
         """
-        texts = self._texts(parse_json(line), line)
+        record = parse_json(line)
+        texts = self._texts(record, line)
+        self.record = record if isinstance(record, dict) else {}
         for text in texts:
             if SURROGATE.search(text):
                 raise self._line_error("an unpaired surrogate, which is not a character", line)
@@ -74,6 +80,8 @@ class Jsonl:
 
     def _texts(self, record: object, line: str) -> tuple[str, str]:
         if self.field_keys and isinstance(record, dict):
+            src, tgt = ("src", "tgt") if "src" in self.field_keys else ("text", "summary")
+            self.paths = self.field_keys.get(src, src), self.field_keys.get(tgt, tgt)
             try:
                 record = select_fields(record, self.field_keys)
             except KeyError as error:
@@ -83,6 +91,7 @@ class Jsonl:
                     "Fix --keys, or fix or delete the line.",
                 ) from None
         if isinstance(record, dict) and (names := summary_keys(record)):
+            self.paths = self.paths if self.field_keys else names
             record = {"src": record[names[0]], "tgt": record[names[1]]}
         nested = isinstance(record, dict) and record.keys() == {"translation"}
         pair = record["translation"] if nested and isinstance(record, dict) else record
@@ -95,6 +104,8 @@ class Jsonl:
             raise self._line_error(
                 f"earlier lines have the keys {', '.join(self.keys)}, this one {', '.join(pair)}", line
             )
+        if nested:
+            self.paths = f"translation.{self.keys[0]}", f"translation.{self.keys[1]}"
         src, tgt = (pair[key] for key in self.keys)
         if not isinstance(src, str) or not isinstance(tgt, str):
             raise self._line_error(f"both must be strings, found {outline(pair)}", line)
@@ -110,10 +121,11 @@ class Jsonl:
         )
 
     def render(self, src: str, tgt: str) -> str:
-        """Format a pair as a line, the inverse of `parse`."""
-        src_key, tgt_key = self.keys or ("src", "tgt")
-        pair = {src_key: src, tgt_key: tgt}
-        return json.dumps({"translation": pair} if self.nested else pair, ensure_ascii=False)
+        """The last line with other texts."""
+        record = self.record
+        for path, text in zip(self.paths, (src, tgt), strict=True):
+            record = replaced(record, path, text)
+        return json.dumps(record, ensure_ascii=False)
 
 
 def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:

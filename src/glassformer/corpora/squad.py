@@ -52,7 +52,8 @@ def _read(path: Path) -> Iterator[QAExample]:
             context = _text(paragraph, "context", where)
             for k, record in enumerate(_list(paragraph, "qas", where)):
                 index += 1
-                id = _text(record, "id", f"{where}.qas[{k}]")
+                number = record.get("id") if isinstance(record, Mapping) else None
+                id = str(number) if type(number) is int else _text(record, "id", f"{where}.qas[{k}]")
                 at = f"{name(path)}: question {id}"
                 answers = _answers(record, context, at)
                 yield QAExample(id, _text(record, "question", at), context, answers, str(path), index)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from glassformer.documents.codes import Content, marked_pair, plain, segments
 from glassformer.documents.document import Document, Entry, State
-from glassformer.documents.languages import best_match
+from glassformer.documents.languages import best_match, primary
 from glassformer.documents.markup import content_of, opened
 from glassformer.documents.origin import Quality
 from glassformer.documents.splicer import Splicer
@@ -144,7 +144,7 @@ def tmx_units(name: str, chunks: Iterable[bytes], languages: tuple[str, str]) ->
         if not src_language:
             src_language = usual(node.get("srclang")) or (codes[0] if codes else "")
         source = best_match(codes, src_language)
-        others = [code for i, code in enumerate(codes) if i != source]
+        others = [code for code in codes if source is None or primary(code) != primary(codes[source])]
         if not tgt_language and source is not None and others:
             if len(others) > 1:
                 raise CorpusError(

@@ -389,6 +389,26 @@ def test_repair_keeps_the_format_and_unpacks(tmp_path, name):
     assert result.files[0].read_text() == "\n".join([*lines, shape.format(" one", "un")]) + "\n"
 
 
+@pytest.mark.parametrize(
+    ("shape", "keys"),
+    [
+        ({"article": "SRC", "highlights": "TGT", "id": 3}, ()),
+        ({"a": "SRC", "domain": {"b": [1, "x"]}, "b": "TGT"}, ("src=a", "tgt=b")),
+        ({"t": {"en": "SRC", "de": ["x", "TGT"]}, "n": None}, ("src=t.en", "tgt=t.de.1")),
+        ({"x": {"text": "SRC"}, "summary": "TGT"}, ("text=x.text", "summary=summary")),
+    ],
+)
+def test_repair_keeps_all_keys_of_json(tmp_path, shape, keys):
+    lines = [
+        json.dumps(shape).replace("SRC", src.decode()).replace("TGT", tgt.decode())
+        for src, tgt in [*clean(7), (b"some&nbsp;text", b"ein&nbsp;Text")]
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    result = repair_corpus([tmp_path / "a.jsonl"], [], tmp_path / "out", keys=keys)
+    assert result.files[0].read_text() == "\n".join(lines).replace("&nbsp;", " ") + "\n"
+    assert "malformed" not in diagnose([result.files[0]], [], keys=keys).counts
+
+
 def test_held_out_pairs_are_dropped(tmp_path):
     pairs = clean()
     result = repair_corpus(
