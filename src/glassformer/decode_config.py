@@ -198,6 +198,8 @@ class DecodeConfig(BatchConfig, InferenceConfig, TranslationConfig, CompletionCo
     def check_together(self) -> Self:
         if self.nbest > self.beam:
             raise ValueError(f"nbest = {self.nbest} is more than the beam size {self.beam}; raise beam")
+        if self.nbest > 1 and self.do_sample:
+            raise ValueError("nbest: needs a search; sample several outputs with seed=1, seed=2, …")
         if self.min_match != type(self).model_fields["min_match"].default and not self.memory:
             raise ValueError("min_match: has no effect without a memory")
         if self.rerank and (self.beam == 1 or self.do_sample):

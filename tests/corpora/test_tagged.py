@@ -174,3 +174,12 @@ def test_formats_without_tags_are_refused_also_if_their_lines_have_two_columns(t
 )
 def test_comments_before_a_sentence_are_no_words(folder, text, expected):
     assert sentences(write(folder / "a.conll", text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.conll", "Ann\tB-first name\n"), ("a.jsonl", '{"words": ["Ann"], "tags": ["B-first name"]}\n')],
+)
+def test_a_tag_is_one_word(folder, name, text):
+    with pytest.raises(CorpusError, match=r"'B-first name' has a space\.\n  Write it as one word: B-first_name"):
+        sentences(write(folder / name, text))

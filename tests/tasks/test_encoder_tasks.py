@@ -129,6 +129,26 @@ def test_a_text_too_long_to_classify_is_truncated_with_a_warning_and_left_out_of
     assert (len(rows), left) == (1, [long])
 
 
+def test_a_tab_makes_a_pair_unless_the_model_was_trained_on_single_texts():
+    task = build(Classifier, ("a", "b"))
+    pair, single = ("the cat", "sat on"), "the cat\tsat on"
+    row = lambda text: task.probabilities([text])[0].tolist()
+    for inputs, expected in (((), pair), (("text", "text_pair"), pair), (("text",), single)):
+        task.inputs = inputs
+        (record,) = task.records([single])
+        assert list(record["probabilities"].values()) == row(expected)
+        assert task.run([single]) == [record["output"]]
+    assert row(pair) != row(single)
+
+
+def test_numbers_of_a_small_range_keep_their_digits():
+    task = build(Regressor, ("0.00001", "0.00004"))
+    outputs, _ = task.evaluate([Labeled(word, None, f"0.0000{i % 4 + 1}", "f", i) for i, word in enumerate(WORDS)])
+    assert [float(text) for text in outputs] == pytest.approx(task.predict_numbers(WORDS), rel=1e-3)
+    assert task.run(["cat"]) == [outputs[WORDS.index("cat")]]
+    assert len(build(Regressor, ("0", "5")).run(["cat"])[0].partition(".")[2]) == 4
+
+
 def test_without_a_receiver_a_python_warning_says_that_a_text_was_cut():
     classifier, regressor = build(Classifier, ("a", "b")), build(Regressor, ("0", "1"))
     answerer, embedder = build(QuestionAnswerer, ()), build(SentenceEmbedder, ())

@@ -1,6 +1,7 @@
 """`glassformer compare`"""
 
 import json as json_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,13 +58,13 @@ def compare(
             f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
         )
     examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read, tasks[0])))
-    statistics = [task.bootstrap_statistics(task.evaluate(examples)[0], examples) for task in tasks]
+    outputs = [task.evaluate(examples)[0] for task in tasks]
+    classes = sorted({*tasks[0].references(examples), *chain(*outputs)}) if tasks[0].output_type == "classes" else None
+    statistics = [tasks[0].bootstrap_statistics(lines, examples, classes) for lines in outputs]
     if not statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")
     for name, (first_statistics, from_sums) in statistics[0].items():
         second_statistics, _ = statistics[1][name]
-        if second_statistics.shape != first_statistics.shape:
-            continue  # one of the models predicts classes that the other does not
         comparison = paired_bootstrap(first_statistics, second_statistics, from_sums)
         if json:
             print(json_module.dumps(json_record(name, comparison)))

@@ -1,6 +1,7 @@
 """`glassformer evaluate`"""
 
 import json as json_module
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -96,10 +97,11 @@ def evaluate(
     else:
         lines, scores = task.evaluate(examples, decoding)
     if out:
-        out.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        out.write_text("".join(re.sub(r"[\r\n]+", " ", line) + "\n" for line in lines), encoding="utf-8")
     intervals = {}
     if interval:
-        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples).items():
+        of_bleu = {"tokenize": tokenize, "lowercase": lowercase} if isinstance(task, Translator) else {}
+        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples, **of_bleu).items():
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
     if json:

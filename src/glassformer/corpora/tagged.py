@@ -166,7 +166,19 @@ def _row(path: Path, number: int, word: str, tag: str) -> Row:
                 f"{name(path)}:{number}: no {what}, in the row of word {word[:40]!r} and tag {tag[:40]!r}.\n"
                 "  Every row needs both: fix it or delete the sentence."
             )
+    check_tag(f"{name(path)}:{number}", tag.strip())
     return number, word, tag.strip()
+
+
+def check_tag(where: str, tag: str) -> None:
+    """Check that a tag is one word, as outputs have them separated by spaces.
+
+    Raises:
+        CorpusError: it has a space.
+    """
+    if len(tag.split()) > 1:
+        one_word = "_".join(tag.split())
+        raise CorpusError(f"{where}: the tag {tag[:40]!r} has a space.\n  Write it as one word: {one_word}")
 
 
 def tagging_keys(record: Mapping[str, object]) -> dict[str, str]:
@@ -207,4 +219,6 @@ def _read_objects(path: Path, keys: Mapping[str, str]) -> Iterator[Tagged]:
                     is_number = what == "tag" and isinstance(value, int)
                     advice = "Write the names of the tags" if is_number else "Fix or delete the line"
                     raise CorpusError(f"{where}: {what} {i}: {reason}.\n  {advice}.")
+                if what == "tag":
+                    check_tag(where, value)
         yield Tagged(tuple(words), tuple(tags), str(path), number)

@@ -104,12 +104,21 @@ def format_metric(name: str, value: float) -> str:
 
 
 def statistics_of(
-    output_type: OutputType, outputs: Sequence[Any], references: Sequence[Any]
+    output_type: OutputType, outputs: Sequence[Any], references: Sequence[Any], classes: Sequence[str] | None = None
 ) -> dict[Metric, Float[ndarray, "n k"]]:
-    """The metrics of this type of outputs that are defined for the references, with the statistics of each example."""
+    """The metrics of this type of outputs that are defined for the references, with the statistics of each example.
+
+    Args:
+        classes: all classes, of outputs that are classes. Default: those that occur.
+    """
     metrics = [metric for metric in METRICS if metric.of == output_type and metric.applies(references)]
     functions = {metric.statistics for metric in metrics if metric.statistics}
-    rows = {function: function(outputs, references) for function in functions}
+    rows = {
+        function: label_statistics(outputs, references, classes)
+        if function is label_statistics
+        else function(outputs, references)
+        for function in functions
+    }
     return {metric: rows[metric.statistics] for metric in metrics if metric.statistics}
 
 

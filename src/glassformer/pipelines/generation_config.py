@@ -203,6 +203,7 @@ SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")
 """Arguments that have an effect only with do_sample."""
 OTHER_NATIVE_ARGUMENTS = {
     "do_sample",
+    "min_length",
     "seed",
     "stop_sequence",
     "use_cache",
@@ -229,14 +230,18 @@ def native_decode_config(options: GenerateOptions, default_arguments: DecodeConf
     if unknown := sorted(explicit.keys() - GENERATE_NAMES.keys() - OTHER_NATIVE_ARGUMENTS):
         raise ConfigError(
             f"{', '.join(unknown)}: not supported for folders of glassformer, which support"
-            f" {', '.join(GENERATE_NAMES)}, do_sample, seed and stop_sequence."
+            f" {', '.join(GENERATE_NAMES)}, min_length, do_sample, seed and stop_sequence."
         )
+    if "max_new_tokens" in explicit:
+        explicit.pop("max_length", None)  # as in transformers
     do_sample = explicit.get("do_sample", default_arguments.do_sample and "num_beams" not in explicit)
     values = {
         GENERATE_NAMES[name]: explicit[name]
         for name in GENERATE_NAMES
         if name in explicit and name not in SAMPLING_ARGUMENTS
     }
+    if "min_length" in explicit:
+        values.setdefault("min_length", explicit["min_length"])
     sampling = {name: explicit[name] for name in SAMPLING_ARGUMENTS if name in explicit}
     if do_sample:
         sampling_defaults = (

@@ -69,7 +69,7 @@ class ZeroShotClassification(TextClassification):
             ConfigError: no labels, or a template without {}.
         """
         given = options.candidate_labels or ()
-        labels = [label.strip() for label in given.split(",")] if isinstance(given, str) else list(given)
+        labels = [x.strip() for x in given.split(",") if x.strip()] if isinstance(given, str) else list(given)
         if not any(labels):
             raise ConfigError(f'{self.task}: candidate_labels: required, for instance ["sports", "politics"].')
         if "{}" not in options.hypothesis_template:

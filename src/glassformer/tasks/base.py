@@ -268,12 +268,14 @@ class Task(ABC, Generic[ExampleT]):
 
     @classmethod
     def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[ExampleT]
+        cls, outputs: Sequence[str], examples: Sequence[ExampleT], classes: Sequence[str] | None = None
     ) -> "dict[str, tuple[NDArray[np.float64], MetricFn]]":
         """Statistics for bootstrap confidence intervals, for metrics that are functions of sums over examples.
 
         Args:
             outputs: outputs as returned by `evaluate`.
+            classes: all classes, of tasks that have them. Default: those that occur. Those of models that are compared
+                are the same.
 
         Returns:
             For each metric the statistics of each example, and the function that computes the metric from their sums.
@@ -282,7 +284,7 @@ class Task(ABC, Generic[ExampleT]):
             return {}
         from glassformer.metrics.registry import statistics_of
 
-        statistics = statistics_of(cls.output_type, cls.parse_outputs(outputs), cls.references(examples))
+        statistics = statistics_of(cls.output_type, cls.parse_outputs(outputs), cls.references(examples), classes)
         return {metric.name: (rows, metric.from_sums) for metric, rows in statistics.items()}
 
     def predict(self, texts: Any, **options: Any) -> Any:

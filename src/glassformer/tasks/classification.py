@@ -60,6 +60,10 @@ class LabelTask(EncoderTask[Labeled]):
     def texts(cls, example: Labeled) -> Sequence[str]:
         return (example.text, example.text2) if example.text2 else (example.text,)
 
+    def read_line(self, line: str) -> Text:
+        """The text of a line; a pair with a tab between its texts, unless the model was trained on single ones."""
+        return line if len(self.inputs) == 1 else text_of_line(line)
+
     def logits(self, texts: Sequence[Text], warn: Warn = python_warning) -> Float[ndarray, "texts labels"]:
         """Outputs of the head for each text, in fp32."""
         rows = self.encode_truncated(texts, warn)
@@ -125,14 +129,14 @@ class Classifier(LabelTask):
 
     def predict_labels(self, lines: Sequence[str], warn: Warn) -> list[str]:
         """The most probable class of each line."""
-        return [self.labels[i] for i in self.logits([*map(text_of_line, lines)], warn).argmax(-1).tolist()]
+        return [self.labels[i] for i in self.logits([*map(self.read_line, lines)], warn).argmax(-1).tolist()]
 
     def records(
         self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[ClassificationRecord]:
         """For each line its label and the probabilities of all labels; for a blank line neither."""
         indices = [i for i, line in enumerate(lines) if line.strip()]
-        texts = [text_of_line(lines[i]) for i in indices]
+        texts = [self.read_line(lines[i]) for i in indices]
         records: list[ClassificationRecord] = [{"input": line, "output": "", "probabilities": {}} for line in lines]
         rows = self.probabilities(texts, lambda i, what: warn(indices[i], what)).tolist()
         for i, row in zip(indices, rows, strict=True):

@@ -1,5 +1,6 @@
 """Regression: a number for each text or pair of texts, with an encoder."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self, overload
@@ -16,7 +17,7 @@ from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
 from glassformer.tasks.classification import LabelTask, text_of
-from glassformer.tasks.encoder import Texts, text_of_line
+from glassformer.tasks.encoder import Texts
 from glassformer.tasks.texts import Text, Warn, check_texts, map_nonblank, python_warning
 
 
@@ -66,6 +67,11 @@ class Regressor(LabelTask):
                 )
         return super().from_folder(folder, config, device)
 
+    def written(self, number: float) -> str:
+        """A number with four decimals; with more if the labels are that close together."""
+        low, high = self.range
+        return f"{number:.{max(4, 3 - math.floor(math.log10(high - low)))}f}"
+
     @property
     def range(self) -> tuple[float, float]:
         """Minimum and maximum of the training labels."""
@@ -95,7 +101,7 @@ class Regressor(LabelTask):
     ) -> list[str]:
         return map_nonblank(
             lines,
-            lambda nonblank, warn: [f"{x:.4f}" for x in self.predict_numbers([*map(text_of_line, nonblank)], warn)],
+            lambda nonblank, warn: [*map(self.written, self.predict_numbers([*map(self.read_line, nonblank)], warn))],
             warn,
         )
 
@@ -103,7 +109,7 @@ class Regressor(LabelTask):
         self, examples: Sequence[Labeled], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
         predicted = self.predict_numbers([text_of(example) for example in examples])
-        return [f"{x:.4f}" for x in predicted], scores("numbers", predicted, self.references(examples))
+        return [*map(self.written, predicted)], scores("numbers", predicted, self.references(examples))
 
     @classmethod
     def references(cls, examples: Sequence[Labeled]) -> list[float]:

@@ -8,6 +8,7 @@ from glassformer.errors import UserError
 from glassformer.generate.shortlist import Pair, Shortlist
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translation import Translator
+from glassformer.tokens.tags import tags_of
 
 CHUNK = 4096
 """Number of sentence pairs that are tokenized together."""
@@ -26,6 +27,7 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
     limit = task.config.max_len
 
     def rows() -> Iterator[Pair]:
+        yield from (([tag], [task.tokenizer.eos_id]) for tag in tags_of(task.tokenizer).values())  # nothing more
         for chunk in chunks((pair for pair in pairs if pair.src.strip() and pair.tgt.strip()), CHUNK):
             sides = [task.tokenizer.encode_batch([task.texts(pair)[side] for pair in chunk]) for side in (0, 1)]
             yield from (pair for pair in zip(*sides, strict=True) if max(map(len, pair)) < limit)

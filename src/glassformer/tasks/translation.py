@@ -435,9 +435,15 @@ class Translator(TextToTextTask[Example]):
 
     @classmethod
     def bootstrap_statistics(
-        cls, outputs: Sequence[str], examples: Sequence[Example]
+        cls,
+        outputs: Sequence[str],
+        examples: Sequence[Example],
+        classes: Sequence[str] | None = None,
+        *,
+        tokenize: str = "13a",
+        lowercase: bool = False,
     ) -> "dict[str, tuple[NDArray[np.float64], MetricFn]]":
         from glassformer.metrics.translation import bleu_from, bleu_statistics
 
-        bleu = {"BLEU": (bleu_statistics(outputs, cls.references(examples)), bleu_from)}
-        return bleu | super().bootstrap_statistics(outputs, examples)
+        rows = bleu_statistics(outputs, cls.references(examples), tokenize=tokenize, lowercase=lowercase)
+        return {"BLEU": (rows, bleu_from)} | super().bootstrap_statistics(outputs, examples, classes)
