@@ -60,6 +60,7 @@ def test_flags_come_before_environment_before_file_before_defaults(tmp_path):
     ("flags", "why"),
     [
         ({"beam": 2, "nbest": 3}, "raise beam"),
+        ({"nbest": 3, "temperature": 0.9}, "nbest: needs a search"),
         ({"max_length": 0}, "max_length"),
         ({"max_length": 1 << 20}, "max_length"),
         ({"length_penalty": float("nan")}, "length_penalty"),

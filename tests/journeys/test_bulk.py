@@ -140,7 +140,11 @@ def test_translations_in_chunks_are_evaluated_as_those_of_the_model(model, corpu
     expected, found = json.loads(own.stdout), json.loads(done.stdout)
     for name in ("BLEU", "chrF2", "TER"):
         assert found[name]["score"] == expected[name]["score"]
-    assert len(found["BLEU"]["interval"]) == 2
+    low, high = found["BLEU"]["interval"]
+    assert low <= found["BLEU"]["score"] <= high
+    shouted = write_lines(tmp_path / "shouted", (corpus / "dev.fr").read_text().upper().splitlines())
+    done = glassformer(*test, "--json", "--outputs", shouted, "--interval", "--lowercase")
+    assert json.loads(done.stdout)["BLEU"]["interval"] == pytest.approx([100, 100])
     write_lines(tmp_path / "short", ["a"])
     refused(glassformer(*test, "--outputs", tmp_path / "short"), 1, "short: 1 lines, and there are", "a line")
     refused(glassformer(*test, "--outputs", tmp_path / "none"), 1, "none: no such file")

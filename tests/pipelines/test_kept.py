@@ -228,6 +228,7 @@ def test_zero_shot_scores_match_transformers(both, name):
         for options in [
             {"candidate_labels": ["weather", "animals", "music"]},
             {"candidate_labels": "weather, animals", "multi_label": True},
+            {"candidate_labels": "weather, animals, , "},
             {"candidate_labels": ["weather"], "hypothesis_template": "It is about {}."},
         ]:
             compare(pipelines, inputs, **options)

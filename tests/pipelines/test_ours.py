@@ -93,6 +93,8 @@ def test_translations_match_the_task(ours):
     task, translate = gf.load(folder), pipeline("translation", model=folder)
     assert translate([CAT, DOG]) == [{"translation_text": text} for text in task([CAT, DOG])]
     assert translate(CAT, num_beams=2, max_new_tokens=5) == [{"translation_text": task(CAT, beam=2, max_length=5)}]
+    assert translate(CAT, num_beams=2, max_length=9, max_new_tokens=5) == translate(CAT, num_beams=2, max_new_tokens=5)
+    assert translate(CAT, min_length=7, max_length=9) == [{"translation_text": task(CAT, min_length=7, max_length=9)}]
     assert translate("The\n\nA", max_length=3) == [{"translation_text": task("The\n\nA", max_length=3)}]
     best = task.translate([CAT], DecodeConfig(nbest=3, max_length=4))[0]
     assert translate(CAT, num_return_sequences=3, max_length=4) == [{"translation_text": t.text} for t in best]

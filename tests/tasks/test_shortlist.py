@@ -5,10 +5,14 @@ import pytest
 import glassformer as gf
 from glassformer.checkpoint import add_file, read_tensors
 from glassformer.cli.shortlist import shortlist
+from glassformer.corpora.example import Example
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError, UserError
 from glassformer.generate.shortlist import FILE
 from glassformer.tasks.classification import Classifier
+from glassformer.tasks.shortlist import learn_shortlist
+from glassformer.tokens.tags import tags_of
+from tests.interop.ours import make
 from tests.tasks.test_encoder_tasks import build as build_encoder
 from tests.tasks.test_terms import LINES, translator
 
@@ -36,6 +40,14 @@ def test_translations_consist_of_tokens_of_the_list(folder):
     assert not set(task.translate([line], free)[0][0].ids) <= set(allowed.tolist())
     unknown = "zzz"  # tokens that are not in the two lines
     assert task.translate([unknown], OPTIONS)[0][0].ids == task.translate([unknown], free)[0][0].ids
+
+
+def test_a_domain_has_the_list_of_its_source():
+    task = make("translation", "transformer", tags=("law",))
+    learn_shortlist(task, [Example("the cat", "die Katze", "f", 1)])
+    ids = [*task.tokenizer.encode("the cat"), task.tokenizer.eos_id]
+    tagged = task.shortlist.tokens([tags_of(task.tokenizer)["law"], *ids])
+    assert set(tagged) - set(task.shortlist.tokens(ids)) <= {tags_of(task.tokenizer)["law"]}
 
 
 def test_a_folder_in_int8_keeps_the_shortlist_and_needs_no_precision(folder, tmp_path):

@@ -104,6 +104,8 @@ def evaluate(
         for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples, **of_bleu).items():
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
+        if without := [score.name for score in scores if score.name not in intervals]:
+            print(f"No confidence interval: {', '.join(without)} (no functions of sums over examples).", file=sys.stderr)
     if json:
         print(json_module.dumps({examples_key(task): len(examples), **json_record(scores, intervals)}))
     else:
