@@ -688,6 +688,11 @@ declare global {
     previous?: SentenceTranslation;
   }
 
+  /** A sentence whose translation is edited: `pair` is its direction. */
+  interface EditedSentence extends Sentence {
+    pair: string[];
+  }
+
   /** A sentence as it is shown: the white space before it, and the elements of its words. */
   interface OutputRow {
     part: Sentence;

@@ -248,7 +248,7 @@ def test_texts_of_json(name):
     assert result["menu"] == {"open": "OPEN\nIT", "n": 3, "ok": True, "no": None, "": "EMPTY KEY"}
     assert result["list"] == ["ONE", "TWO", "3"]
     assert result["@title"] == json.loads(JSON)["@title"]
-    assert document.notes == ("1 texts with plural forms of ICU are not translated",)
+    assert document.notes == ("1 texts with plural forms of ICU, or quoted braces, are not translated",)
 
 
 def test_catalogues_of_chrome_have_texts_only_in_messages():
@@ -356,3 +356,18 @@ def test_what_android_reads_at_the_ends_of_a_text_stays(value, found, expected):
     assert texts(document) == [found]
     assert kept(document).decode().partition('"a">')[2] == f"{value}</string></resources>"
     assert shouted(document).decode().partition('"a">')[2].partition("</string>")[0] == expected
+
+
+def test_a_catalogue_with_a_key_message_is_not_of_chrome():
+    text = '{"error": {"title": "Not saved", "message": "Try again", "description": "Full"}, "ok": "Close"}'
+    assert texts(read("a.json", text)) == ["Not saved", "Try again", "Full", "Close"]
+    chrome = '{"a": {"message": "Hello", "description": "x"}, "b": {"message": "Bye"}}'
+    assert texts(read("messages.json", chrome)) == ["Hello", "Bye"]
+
+
+def test_quoted_braces_of_message_format_stay():
+    text = "a=Use '{'name'}' and {0}\nb=It''s {0}\nc=l''{0} is '{0}'\nd=l''{0} now\n"
+    document = read("a.properties", text)
+    assert texts(document) == ["It's {0}", "l'{0} now"]
+    assert "2 texts" in document.notes[0]
+    assert shouted(document).decode() == text.replace("It''s", "IT''S").replace("l''{0} now", "L''{0} NOW")

@@ -112,6 +112,15 @@ def test_without_the_library_of_html_the_message_says_how_to_install_it(monkeypa
         read_document("a.html", b"<p>x</p>")
 
 
+def test_each_person_of_a_cue_has_lines_of_its_own():
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n"
+    text = f"{cue}- Are you coming,\nor not?\n- No, <i>never</i>.\n\n{cue}- It is one --\nperson.\n"
+    document = read("a.srt", text)
+    assert texts(document) == ["- Are you coming, or not?", "- No, never.", "- It is one -- person."]
+    assert kept(document).decode() == text
+    assert "- ARE YOU COMING, OR NOT?\n- NO, <i>NEVER</i>.\n\n1" in shouted(document).decode()
+
+
 VTT = """\
 WEBVTT - Kind: captions
 

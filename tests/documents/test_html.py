@@ -231,3 +231,19 @@ def test_in_pages_in_xml_elements_without_content_end(start, empty):
 
 def test_in_html_such_an_element_goes_on():
     assert texts(read("a.html", "<html><head><script/></head><p>No</p></script><p>Hello</p>")) == ["Hello"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('<p>Call <code class="x"/>now. Second one.</p><p>Third.</p>', ["Call now.", "Second one.", "Third."]),
+        ('<object data="a.svg"/><p>Third.</p>', ["Third."]),
+        ('<p>He will go<span id="p12"/> to the <i>old</i> market.</p>', ["He will go to the old market."]),
+        ('<ul><li translate="no"/><li>Second</li></ul>', ["Second"]),
+    ],
+)
+def test_all_elements_without_content_of_pages_in_xml_end(body, expected):
+    text = f'<html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>'
+    document = read("a.xhtml", text)
+    assert texts(document) == expected
+    assert kept(document).decode() == text

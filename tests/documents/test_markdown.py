@@ -230,3 +230,16 @@ def test_links_keep_the_labels_of_their_addresses():
     assert addresses(result) == addresses(LINKS) == [f"http://{letter}" for letter in "abcde"]
     assert "[INSTALLATION GUIDE][Installation guide]" in result
     assert "not [x] or [**bold] text**".upper() in result.upper()
+
+
+def test_hard_breaks_separate_lines():
+    text = "Roses are red,  \nViolets are blue,\\\nsugar is sweet.  \nAnd so.\n"
+    document = read("a.md", text)
+    assert texts(document) == ["Roses are red,", "Violets are blue, sugar is sweet.", "And so."]
+    assert kept(document).decode() == text
+    assert shouted(document).decode().split("\n")[0] == "ROSES ARE RED,  "
+
+
+def test_front_matter_of_toml_stays():
+    front = '+++\ntitle = "My page"\ndraft = true\n+++\n'
+    assert shouted(read("a.md", f"{front}\nHello\n")).decode() == f"{front}\nHELLO\n"

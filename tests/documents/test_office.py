@@ -17,7 +17,7 @@ from openpyxl.worksheet.table import Table
 
 from glassformer.documents.package import Package
 from glassformer.errors import CorpusError
-from tests.documents.test_tmx import by_alignment, kept, read, shouted, texts
+from tests.documents.test_tmx import by_alignment, kept, read, shouted, shuffled, texts
 
 quick = settings(max_examples=60)
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -74,6 +74,51 @@ def runs_of(data: bytes) -> list[tuple[str, str]]:
 
 def same_files(one: bytes, other: bytes) -> bool:
     return unpacked(one) == unpacked(other) and list(unpacked(one)) == list(unpacked(other))
+
+
+def test_a_space_at_an_edge_of_a_format_stays_one_space():
+    for runs in (
+        [("See the ", ""), ("big ", "<w:b/>"), ("dogs here today.", "")],
+        [("See the", ""), (" big", "<w:b/>"), (" dogs here today.", "")],
+    ):
+        document = read("a.docx", word(f"<w:p>{''.join(run(*each) for each in runs)}</w:p>"))
+        found = runs_of(shouted(document))
+        assert "".join(text for _, text in found) == "SEE THE BIG DOGS HERE TODAY."
+        assert ("b", "BIG") in [(format, text.strip()) for format, text in found]
+        assert "  " not in "".join(text for _, text in runs_of(shuffled(document, 3)))
+
+
+CROSSING = (
+    run("The ") + '<w:commentRangeStart w:id="0"/>' + run("red ") + '<w:hyperlink r:id="r1">' + run("cat")
+    + '<w:commentRangeEnd w:id="0"/>' + run(" sat there") + "</w:hyperlink>" + run(" down now.")
+)  # fmt: skip
+
+
+def test_ranges_may_cross_elements():
+    document = read("a.docx", word(f"<w:p>{CROSSING}</w:p>"))
+    for seed in range(100):
+        body = body_of(shuffled(document, seed))  # well-formed
+        assert body.index("<w:hyperlink") < body.index("</w:hyperlink>")
+
+
+def test_properties_of_smart_tags_stay_first_and_hyphens_are_text():
+    start = '<w:smartTag w:element="City"><w:smartTagPr><w:attr w:name="a"/></w:smartTagPr>'
+    tag = f"{start}{run('Paris')}</w:smartTag>"
+    hyphens = "<w:r><w:t>A well</w:t><w:noBreakHyphen/><w:t>known e</w:t><w:softHyphen/><w:t>mail of </w:t></w:r>"
+    document = read("a.docx", word(f"<w:p>{hyphens}{tag}{run(' now.')}</w:p>"))
+    assert texts(document) == ["A well-known email of Paris now."]
+    body = body_of(shouted(document))
+    assert re.search('<w:smartTag w:element="City"><w:smartTagPr><w:attr w:name="a"/></w:smartTagPr><w:r>', body)
+    assert body.count("smartTagPr>") == 2
+
+
+def test_cells_keep_the_prefix_of_their_names():
+    rich = "<x:r><x:t xml:space='preserve'>Hello </x:t></x:r><x:r><x:rPr><x:b/></x:rPr><x:t>world</x:t></x:r>"
+    text = f'{XML}<x:sst xmlns:x="x"><x:si>{rich}</x:si></x:sst>'
+    document = read("a.xlsx", packed({"[Content_Types].xml": "<Types/>", "xl/sharedStrings.xml": text}))
+    result = unpacked(shouted(document))["xl/sharedStrings.xml"]
+    assert {node.tag.partition("}")[0] for node in ElementTree.fromstring(result).iter()} == {"{x"}
+    assert "".join(ElementTree.fromstring(result).itertext()) == "HELLO WORLD"
 
 
 @pytest.mark.parametrize(
@@ -360,7 +405,9 @@ def test_slides_their_notes_and_tables_are_translated():
     again = pptx.Presentation(io.BytesIO(shouted(document)))
     shapes = again.slides[0].shapes
     assert shapes.title.text == "THE TITLE"
-    assert [r.text for r in shapes[1].text_frame.paragraphs[0].runs if r.font.bold] == [" IS BOLD"]
+    paragraph = shapes[1].text_frame.paragraphs[0]
+    assert [r.text for r in paragraph.runs if r.font.bold] == ["IS BOLD"]
+    assert paragraph.text.endswith("SECOND LINE IS BOLD HERE")
     assert shapes[1].text_frame.text.replace("\v", " ").split() == ["A", "BOX", "SECOND", "LINE", "IS", "BOLD", "HERE"]
     assert shapes[1].text_frame.text.count("\v") == 1
     assert shapes[2].table.cell(0, 0).text == "A CELL"

@@ -401,3 +401,15 @@ def test_the_reverse_languages_swap_the_sides_and_others_are_refused():
     assert [(u.src, u.tgt) for u in xliff_units("a.xlf", data, ("en-GB", ""))] == [("Cat", "Katze")]
     with pytest.raises(CorpusError, match=r"a\.xlf: from en-US to de, not from en to fr"):
         list(xliff_units("a.xlf", data, ("en", "fr")))
+
+
+def test_marks_may_cross_elements():
+    source = 'The <sc id="1"/>red <mrk id="m" type="term">cat<ec startRef="1"/> sat there</mrk> down now.'
+    document = read("a.xlf", file2(segment2(source)))
+    for seed in range(100):
+        ElementTree.fromstring(shuffled(document, seed))
+
+
+def test_protected_text_is_a_code():
+    source = 'The <mrk mtype="protected">ACME</mrk> cat'
+    assert texts(read("a.xlf", file(unit(source)))) == ["The cat"]

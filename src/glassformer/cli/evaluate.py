@@ -100,12 +100,17 @@ def evaluate(
         out.write_text("".join(re.sub(r"[\r\n]+", " ", line) + "\n" for line in lines), encoding="utf-8")
     intervals = {}
     if interval:
-        of_bleu = {"tokenize": tokenize, "lowercase": lowercase} if isinstance(task, Translator) else {}
-        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples, **of_bleu).items():
+        if isinstance(task, Translator):
+            found = task.bootstrap_statistics(lines, examples, tokenize=tokenize, lowercase=lowercase)
+        else:
+            found = task.bootstrap_statistics(lines, examples)
+        for name, (statistics, metric_from_sums) in found.items():
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
         if without := [score.name for score in scores if score.name not in intervals]:
-            print(f"No confidence interval: {', '.join(without)} (no functions of sums over examples).", file=sys.stderr)
+            print(
+                f"No confidence interval: {', '.join(without)} (no functions of sums over examples).", file=sys.stderr
+            )
     if json:
         print(json_module.dumps({examples_key(task): len(examples), **json_record(scores, intervals)}))
     else:

@@ -31,11 +31,13 @@ class Item:
     end: int
     escaping: Escaping
     line_end: str = "\\n"
+    has_quoted_braces: bool = False
+    """It has braces in apostrophes, which are text in Java's MessageFormat."""
 
     @property
     def has_forms(self) -> bool:
-        """Whether it has a form for each case."""
-        return any(PLURAL.search(part) for part in self.content if isinstance(part, str))
+        """Whether it has a form for each case, or other syntax that words cannot be put into."""
+        return self.has_quoted_braces or any(PLURAL.search(part) for part in self.content if isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Catalogue:
             pieces += [self.text[position:start], piece]
             position = end
         pieces.append(self.text[position:])
-        notes = (f"{n_forms} texts with plural forms of ICU are not translated",) if n_forms else ()
+        notes = (f"{n_forms} texts with plural forms of ICU, or quoted braces, are not translated",) if n_forms else ()
         return Document(pieces, self.items[0].escaping, self.encoding, protect=PROTECT, notes=notes)
 
 
@@ -143,9 +145,12 @@ def properties(name: str, text: str) -> Iterator[Item]:
         position = max(match.end(), match.start() + 1)
         value = unescaped(match[2])
         escaping: Escaping = "properties" if not is_ascii else "ascii-properties"
+        has_quoted_braces = False
         if re.search(r"\{\d", value):
+            has_quoted_braces = bool(re.search("'[{}]", value.replace("''", "")))
             value, escaping = value.replace("''", "'"), "message"
-        yield Item(unescaped(match[1]), [value], match.start(2), match.end(2), escaping)
+        key, start, end = unescaped(match[1]), match.start(2), match.end(2)
+        yield Item(key, [value], start, end, escaping, has_quoted_braces=has_quoted_braces)
 
 
 def unescaped(value: str) -> str:
@@ -252,6 +257,12 @@ def android_content(node: Node, data: bytes, *, is_whole: bool = False) -> list[
     return results
 
 
+def is_of_chrome(whole: object) -> bool:
+    """Whether JSON has the messages of an extension of Chrome: for each key an object with the text."""
+    values = whole.values() if isinstance(whole, dict) else ()
+    return bool(values) and all(isinstance(each, dict) and isinstance(each.get("message"), str) for each in values)
+
+
 JSON_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]')
 
 
@@ -262,7 +273,7 @@ def json_texts(name: str, text: str) -> Iterator[Item]:
         CorpusError: not JSON.
     """
     try:
-        json.loads(text.removeprefix("\ufeff"))
+        whole = json.loads(text.removeprefix("\ufeff"))
     except ValueError as error:
         reason = f"{error.msg} in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise CorpusError(f"{name}: not JSON: {reason}.\n  Repair the file there.") from None
@@ -272,7 +283,7 @@ def json_texts(name: str, text: str) -> Iterator[Item]:
         ) from None
     path: list[str] = []
     key = ""
-    has_message = bool(re.search(r'"message"\s*:', text)) and bool(re.search(r'"description"\s*:', text))
+    has_message = is_of_chrome(whole)
     for match in JSON_TOKEN.finditer(text):
         token = match[0][0]
         if token in "{[":

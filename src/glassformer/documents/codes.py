@@ -39,6 +39,8 @@ class Code:
     kind: Literal["open", "close", "alone"] = "alone"
     pair: str = ""
     """What the two codes of a pair have in common."""
+    is_mark: bool = False
+    """A mark of one end of a range, which may cross elements."""
     is_break: bool = False
     """A new line or a tab: the sentence goes on after it only with a small letter."""
 
@@ -136,10 +138,20 @@ def paired(content: Content) -> dict[int, int]:
             opened.append(i)
             continue
         match = next((k for k in reversed(opened) if kind_of(content[k]) == part.pair), None)
-        if match is not None:
-            del opened[opened.index(match) :]
-            partners |= {match: i, i: match}
+        if match is None:
+            continue
+        at = opened.index(match)
+        if part.is_mark and not all(is_mark(content[k]) for k in opened[at:]):
+            del opened[at]  # an element goes on
+            continue
+        del opened[at:]
+        partners |= {match: i, i: match}
     return partners
+
+
+def is_mark(part: str | Code) -> bool:
+    """Whether a part is a mark of one end of a range."""
+    return isinstance(part, Code) and part.is_mark
 
 
 def kind_of(part: str | Code) -> str:

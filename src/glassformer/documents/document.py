@@ -35,6 +35,10 @@ class Segment:
     """Tags as they are written in the file. In `detached`, `<c0>`, `</c0>` or `<c0/>` is in the place of the first."""
 
 
+Form = Literal["tag", "locale", "language", "country"]
+"""A tag (`pt-BR`), a locale (`pt_BR`), or only the language or the region of a tag."""
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
     """What says in the file which language the text is in."""
@@ -46,8 +50,7 @@ class Language:
     """It is that of the whole document."""
     is_quoted: bool = True
     """It is the value of an attribute."""
-    form: Literal["tag", "locale", "language", "country"] = "tag"
-    """A tag (`pt-BR`), a locale (`pt_BR`), or only the language or the region of a tag."""
+    form: Form = "tag"
 
     def written(self, languages: tuple[str, str] | None) -> str:
         """The value for a translation: the target language in place of the source language."""

@@ -29,7 +29,7 @@ KEPT = frozenset(
 """Elements that are not translated. What is in noscript is markup or text, depending on the browser's settings."""
 
 FOREIGN = frozenset(("math", "svg"))
-"""Elements that `/>` ends. Others begin with such a tag as with any start tag."""
+"""Elements that `/>` ends. Others begin with such a tag as with any start tag, but in pages in XML."""
 
 ONCE = frozenset(("a", "nobr"))
 """Elements that end where another one of the same name begins."""
@@ -94,11 +94,12 @@ def parts(text: str, attributes: list[Segment | Language]) -> Iterator[Piece]:
     Args:
         attributes: gets the attributes in place of which the parts have markers.
     """
+    is_xml = XHTML.match(text) is not None
     kept: list[str] = []  # the parts of an element that is not translated
     open_tag, depth = "", 0
     for token, raw in slices(text):
         tag = token.tag or ""
-        is_empty = tag in VOID or (token.self_closing and tag in FOREIGN)
+        is_empty = tag in VOID or (token.self_closing and (is_xml or tag in FOREIGN))
         if open_tag:
             kept.append(raw)
             if tag == open_tag:

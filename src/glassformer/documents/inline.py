@@ -207,6 +207,7 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
                 at = before_punctuation(output, at, BREAKS + span.punctuation_after)
             offsets.append(at)
             is_joined = span.joined_before or output.endswith(OPENING, 0, at)
+            is_joined |= span.joined_after and span.text.startswith("</")  # the space is before the tag in the source
             texts.append(span.text if is_joined else f" {span.text}")
         else:
             at = words[place][0]
@@ -214,12 +215,19 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
                 at += 1
             offsets.append(at)
             is_joined = span.joined_after or (span.after_opening and bool(span.punctuation_after))
+            is_joined |= span.joined_before and opens(span.text)
             texts.append(span.text if is_joined else f"{span.text} ")
     for at, i in reversed(insertions([span.text for span in detached.inner], offsets)):
         output = output[:at] + texts[i] + output[at:]
     if detached.after and (detached.core[-1:] not in FINAL or detached.after.rstrip()[-1:] in FINAL):
         output = output.rstrip(FINAL + " ")
     return detached.before + output + detached.after
+
+
+def opens(span: str) -> bool:
+    """Whether a span is a start tag."""
+    match = TAG.fullmatch(span)
+    return bool(match and not match[1] and not match[3])
 
 
 def before_punctuation(text: str, end: int, punctuation: str) -> int:

@@ -13,7 +13,9 @@ from glassformer.documents.codes import Code, flowing, merged
 from glassformer.documents.document import Document, Entry, Piece, Segment
 from glassformer.documents.text import decode
 
-FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
+FRONT_MATTER = re.compile(
+    r"\ufeff?(?:---[ \t]*\r?\n.*?^(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n.*?^\+\+\+)[ \t]*\r?\n", re.DOTALL | re.MULTILINE
+)
 CODE = re.compile(
     r"""(?P<escape>\\[!-/:-@\[-`{-~])
     |(?P<code>(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))
@@ -115,7 +117,7 @@ def codes(content: str, references: Collection[str]) -> list[str | Code]:
     position = 0
     opened: list[str] = []
     starts: list[int] = []  # of the texts of links
-    content = "\n".join(line.strip() if i else line for i, line in enumerate(content.split("\n")))
+    content = "\n".join(line.lstrip() if i else line for i, line in enumerate(content.split("\n"))).rstrip()
     scanned = 0
     while match := CODE.search(content, scanned):
         label = match["label"]
@@ -149,6 +151,6 @@ def codes(content: str, references: Collection[str]) -> list[str | Code]:
             opened.append(name)
             results.append(Code(raw, "open", name))
         else:
-            results.append(Code(raw))
+            results.append(Code(raw, is_break=kind == "break"))
     results.append(content[position:].replace("\n", " "))
     return merged([part for part in results if part != ""])

@@ -16,6 +16,11 @@ PAIR_ATTRIBUTES = ("i", "startRef", "rid", "id")
 """Attributes that the two have in common."""
 
 
+def is_protected(node: Node) -> bool:
+    """Whether the content of an element is not to be translated."""
+    return node.get("translate") == "no" or node.get("mtype") == "protected"
+
+
 def content_of(node: Node, data: bytes = b"") -> list[str | Code]:
     """The content of an element as texts and codes.
 
@@ -30,7 +35,7 @@ def content_of(node: Node, data: bytes = b"") -> list[str | Code]:
     for child in node.children:
         if isinstance(child, str):
             results.append(child)
-        elif child.local in AROUND_TEXT and child.get("translate") != "no" and child.children:
+        elif child.local in AROUND_TEXT and not is_protected(child) and child.children:
             key = f"{child.local}@{id(child)}"
             results += [
                 Code(raw(child.start, child.inner), "open", key),
@@ -42,7 +47,7 @@ def content_of(node: Node, data: bytes = b"") -> list[str | Code]:
         elif child.local in PARTNERS:
             kind: Literal["open", "close"] = "open" if child.local in OPENING else "close"
             own = next((child.get(name) for name in PAIR_ATTRIBUTES if child.get(name)), "")
-            results.append(Code(raw(child.start, child.end), kind, f"{PARTNERS[child.local]}@{own}"))
+            results.append(Code(raw(child.start, child.end), kind, f"{PARTNERS[child.local]}@{own}", is_mark=True))
         else:
             results.append(Code(raw(child.start, child.end)))
     return results

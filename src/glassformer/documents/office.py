@@ -16,7 +16,7 @@ SLIDES = re.compile(r"ppt/(?:slides|notesSlides|slideLayouts|slideMasters)/\w+\.
 CHARTS = re.compile(
     r"(?:word|ppt|xl)/(?:charts/(?:chart|chartEx)\d*|diagrams/(?:data|drawing)\d*|drawings/drawing\d*)\.xml"
 )
-COMMENTS = re.compile(r"ppt/comments/\w+\.xml")
+COMMENTS = re.compile(r"(?:ppt/comments|xl/threadedComments)/\w+\.xml")
 CELLS = re.compile(r"xl/(?:sharedStrings|(?:comments/)?comments?\d*|worksheets/sheet\d+)\.xml")
 SHEET_TEXT = re.compile(rb'"inlineStr"|<(?:odd|even|first)(?:Header|Footer)>')
 """What a sheet has that has texts of its own; others have only references to texts, and may be large."""
@@ -157,7 +157,8 @@ def place_runs(part: Part, runs: list[Node]) -> None:
         properties, text = run.first("rPr"), run.first("t")
         items.append(Run(text.text if text else "", part.raw(properties) if properties else ""))
     usual = usual_format(items) or ""
-    open_run, close_run = '<r>%s<t xml:space="preserve">', "</t></r>"
+    prefix = runs[0].name.removesuffix("r")
+    open_run, close_run = f'<{prefix}r>%s<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>"
     content = codes_of(items, usual, open_run, close_run)
     pieces = (open_run.replace("%s", usual), *flowing(with_breaks(content), "html"), close_run)
     part.put(runs[0].start, runs[-1].end, pieces)

@@ -10,7 +10,7 @@ from glassformer.documents.xml import Node
 from glassformer.errors import CorpusError
 
 PARAGRAPHS = frozenset(("text:p", "text:h"))
-AROUND_TEXT = frozenset(("text:span", "text:a", "text:meta", "text:ruby-base", "text:placeholder"))
+AROUND_TEXT = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base", "text:placeholder"))
 NOT_TRANSLATED = frozenset(("text:tracked-changes", "office:forms", "office:scripts", "text:table-of-content-source"))
 BREAKS = frozenset(("text:line-break", "text:tab"))
 CONTENT: tuple[str, ...] = ("content.xml", "styles.xml")
@@ -39,7 +39,8 @@ def read_opendocument(name: str, data: bytes) -> Package:
         )
     if b"manifest:encryption-data" in files.get("META-INF/manifest.xml", b""):
         raise CorpusError(f"{name}: encrypted.\n  Remove the password, and save it again.")
-    parts = {each: read_content(f"{name}: {each}", files[each]) for each in CONTENT if each in files}
+    names = [each for each in files if each in CONTENT or each.endswith("/content.xml")]  # of a chart
+    parts = {each: read_content(f"{name}: {each}", files[each]) for each in names}
     if "meta.xml" in files:
         parts["meta.xml"] = read_texts(f"{name}: meta.xml", files["meta.xml"], PROPERTIES)
     found = []

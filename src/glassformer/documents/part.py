@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from glassformer.documents.codes import flowing
-from glassformer.documents.document import Document, Entry, Language, Segment
+from glassformer.documents.document import Document, Entry, Form, Language, Segment
 from glassformer.documents.splicer import Splicer
 from glassformer.documents.xml import Node, decode_xml, parse
 
@@ -73,7 +73,9 @@ class Part:
         code = match[1].strip('"') if match else "none"
         if code in ("none", "zxx"):
             return
-        forms = {"tag": match} if country is None else {"language": match, "country": country.search(tag)}
+        forms: dict[Form, re.Match[str] | None] = {"tag": match}
+        if country:
+            forms = {"language": match, "country": country.search(tag)}
         for form, found in forms.items():
             if found:
                 start = node.start + len(tag[: found.start(1)].encode())

@@ -17,7 +17,7 @@ from glassformer.documents.document import Document, Segment
 from glassformer.documents.part import Marks, Part
 from glassformer.documents.xml import Node
 
-DROPPED = frozenset(("proofErr", "lastRenderedPageBreak"))
+DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
 """Marks of a text that a translation does not have."""
 
 BREAK = re.compile(
@@ -171,7 +171,7 @@ def items_among(
     """The runs among elements, and what is between them; see `items_of`."""
     skipped_until = -1
     for i, child in enumerate(children):
-        if child.start < skipped_until or child.local in DROPPED or child.local in ("pPr", "endParaRPr", "sdtPr"):
+        if child.start < skipped_until or child.local in DROPPED or child.local in PROPERTIES_OF_PARTS:
             continue
         if child.name == f"{part.prefix}r":
             found = field_at(children, i)
@@ -187,7 +187,9 @@ def items_among(
                 yield from run_items(part, child, nested, marks)
         elif child.local in WITH_RUNS and any(grandchild.local == "t" for grandchild in child.all("t")):
             inner = child.first("sdtContent") or child if child.local == "sdt" else child
-            start, end_tag = part.splicer.raw(child.start, inner.inner), part.splicer.raw(inner.inner_end, child.end)
+            first = next(iter(inner.elements()), None)  # properties come first
+            begin = first.end if first and first.local in ("smartTagPr", "customXmlPr") else inner.inner
+            start, end_tag = part.splicer.raw(child.start, begin), part.splicer.raw(inner.inner_end, child.end)
             yield Group(start, end_tag, list(items_of(part, inner, nested, marks)))
         elif child.local.endswith(("RangeStart", "RangeEnd", "bookmarkStart", "bookmarkEnd")):
             kind: Literal["open", "close"] = "open" if child.local.endswith("Start") else "close"
@@ -195,6 +197,10 @@ def items_among(
             yield Range(part.raw(child), kind, f"{name} {child.get('w:id')}")
         elif child.name:
             yield part.marked(child, nested, marks)
+
+
+PROPERTIES_OF_PARTS = frozenset(("pPr", "endParaRPr", "sdtPr", "smartTagPr", "customXmlPr"))
+"""Elements of a paragraph that are no part of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +240,8 @@ def run_items(part: Part, run: Node, nested: Callable[[Part, Node], None], marks
         if child.local == "t":
             if child.text:
                 yield Run(child.text, format)
+        elif child.local == "noBreakHyphen":
+            yield Run("-", format)
         elif child.local not in DROPPED and child is not properties:
             yield f"<{part.prefix}r>{format}{part.marked(child, nested, marks)}</{part.prefix}r>"
 
@@ -274,7 +282,8 @@ def codes_of(items: Items, usual: str, open_run: str, close_run: str) -> list[st
     results: list[str | Code] = []
     for i, item in enumerate(items):
         if isinstance(item, Range):
-            results.append(Code(close_run + item.raw + open_run.replace("%s", usual), item.kind, item.pair))
+            raw = close_run + item.raw + open_run.replace("%s", usual)
+            results.append(Code(raw, item.kind, item.pair, is_mark=True))
         elif isinstance(item, str) and BREAK.fullmatch(item):
             results.append(Code(close_run + item + open_run.replace("%s", usual), is_break=True))
         elif isinstance(item, str) and i and is_other(items[i - 1]):

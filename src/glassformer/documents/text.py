@@ -68,8 +68,28 @@ def surrounded(inner: str, line: str, segment: Segment | None = None) -> list[st
     return [line[:start], segment or Segment(" ".join(inner.split()), source=inner), line[start + len(inner) :]]
 
 
+TURN = re.compile(r"^(?=[ \t]*[-\u2010-\u2015][^-\u2010-\u2015])", re.MULTILINE)
+"""The beginning of what another person says."""
+
+
+def cue_pieces(whole: str) -> list[str | Segment]:
+    """The text of a cue as a segment, and what is around it."""
+    inner = whole.strip("\r\n \t")
+    if any(map(str.isalpha, inner)):
+        line = " ".join(inner.split())
+        spans = [match.span() for match in MARK.finditer(line)]
+        detached = detach(line, spans) if spans else None
+        if detached is None or any(map(str.isalpha, detached.core)):
+            end = "\r\n" if "\r\n" in whole else "\n"
+            n_lines = len(LINE_END.findall(inner)) + 1
+            segment = Segment(detached.core if detached else line, detached, SUBTITLE_WIDTH, n_lines, end, inner)
+            return surrounded(inner, whole, segment)
+    return [whole]
+
+
 def read_subtitles(name: str, data: bytes) -> Document:
-    """Subtitles (SubRip, WebVTT): the lines of a cue are one segment. Numbers, times and positions keep their bytes.
+    """Subtitles (SubRip, WebVTT): the lines of a cue are one segment, those of several persons one for each. Numbers,
+    times and positions keep their bytes.
 
     Raises:
         CorpusError: it is no text, or has no cue.
@@ -83,20 +103,9 @@ def read_subtitles(name: str, data: bytes) -> Document:
 
     def close() -> None:
         whole = "".join(cue)
-        inner = whole.strip("\r\n \t")
-        if any(map(str.isalpha, inner)):
-            line = " ".join(inner.split())
-            spans = [match.span() for match in MARK.finditer(line)]
-            detached = detach(line, spans) if spans else None
-            if detached is None or any(map(str.isalpha, detached.core)):
-                end = "\r\n" if "\r\n" in whole else "\n"
-                n_lines = len(LINE_END.findall(inner)) + 1
-                segment = Segment(detached.core if detached else line, detached, SUBTITLE_WIDTH, n_lines, end, inner)
-                pieces.extend(surrounded(inner, whole, segment))
-                cue.clear()
-                return
-        pieces.append(whole)
         cue.clear()
+        for part in TURN.split(whole) if len(TURN.findall(whole)) > 1 else [whole]:
+            pieces.extend(cue_pieces(part))
 
     for i in range(0, len(lines), 2):
         line, end = lines[i], lines[i + 1] if i + 1 < len(lines) else ""

@@ -154,8 +154,8 @@ def update(
     on_corrections, examples = compare(old, new, corrections)
     write_report(candidate / "corrections.tsv", examples)
     if on_dev.gain < -max_drop:
-        names = (out.with_name(f"{out.name}-rejected{number or ''}") for number in count())
-        rejected = next(name for name in names if not name.exists())
+        folders = (out.with_name(f"{out.name}-rejected{number or ''}") for number in count())
+        rejected = next(folder for folder in folders if not folder.exists())
         move(candidate, rejected)
         raise UserError(
             f"the new model is worse on the dev set: {on_dev} ({on_dev.gain:+.1f}, allowed {-max_drop:+.1f}).\n"

@@ -236,10 +236,12 @@ class TextStream:
 
     Args:
         stop: texts that end the output.
+        before: tokens before, after which the text is shown: a space between both belongs to it.
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
-        self.tokenizer, self.stop = tokenizer, stop
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str], before: Sequence[int] = ()) -> None:
+        self.tokenizer, self.stop, self.before = tokenizer, stop, list(before)
+        self.n_before = len(tokenizer.decode(self.before)) if before else 0
         self.ids: list[int] = []
         self.emitted = ""
         self.is_stopped = False
@@ -247,7 +249,7 @@ class TextStream:
     def add(self, tokens: Sequence[int]) -> str:
         """Add tokens. Returns the next part of the text, which may be empty."""
         self.ids += tokens
-        text = self.tokenizer.decode_stable_prefix(self.ids)
+        text = self.tokenizer.decode_stable_prefix([*self.before, *self.ids])[self.n_before :]
         if truncate_at_stop(text, self.stop) != text:
             self.is_stopped = True
             return ""
@@ -256,7 +258,8 @@ class TextStream:
 
     def end(self) -> str:
         """The last part."""
-        return self.emit(truncate_at_stop(self.tokenizer.decode(self.ids), self.stop))
+        text = self.tokenizer.decode([*self.before, *self.ids])[self.n_before :]
+        return self.emit(truncate_at_stop(text, self.stop))
 
     def emit(self, text: str) -> str:
         """What follows the text that was emitted before."""

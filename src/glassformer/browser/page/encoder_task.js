@@ -1,6 +1,7 @@
 // The input of an encoder: a text or a pair of texts with special tokens. Counterpart: tasks/encoder.py.
 
 import { attentionMap, attentionOf, canSwitch, layerOutputs, lensOf, packed, rollout, stepsOf, streamOf, vectorsOf } from "./record.js";
+import { characterSpans } from "./text.js";
 
 export class EncoderTask {
   /** @param {Encoder} encoder @param {Tokenizer} tokenizer */
@@ -131,7 +132,7 @@ export class EncoderTask {
         predict(encoder.lens ? encoder.lens.apply(rows) : rows)[1]));
       const whole = rollout(attention);
       return {
-        format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: side },
+        format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: { ...side, offsets: secondIds.length ? spans : characterSpans(text, spans) } },
         notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`, ...notes].filter(Boolean),
         vectors, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
         answer: predicts === "span" ? found : "", beam: [], best_path: [], alignment: null, agreement: null,

@@ -189,13 +189,15 @@ export class Inline {
         let at = words.length ? words.at(place - 1)[1] : 0;
         if (span.punctuationAfter || place >= words.length) at = beforePunctuation(output, at, BREAKS + span.punctuationAfter);
         offsets.push(at);
-        const isJoined = span.joinedBefore || OPENING.some((sign) => output.slice(0, at).endsWith(sign));
+        const isJoined = span.joinedBefore || OPENING.some((sign) => output.slice(0, at).endsWith(sign))
+          || (span.joinedAfter && span.text.startsWith("</")); // the space is before the tag in the source
         texts.push(isJoined ? span.text : ` ${span.text}`);
       } else {
         let at = words[place][0];
         while (span.afterOpening && at < words[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
         offsets.push(at);
-        const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "");
+        const isStart = this.wholeTag.test(span.text) && !span.text.startsWith("</") && !span.text.endsWith("/>");
+        const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart);
         texts.push(isJoined ? span.text : `${span.text} `);
       }
     });

@@ -5,7 +5,7 @@ import { Tables, fill, headsOff, padded, range } from "./kernels.js";
 import { normalized } from "./model.js";
 import { attentionMap, attentionOf, canSwitch, distributionOf, layerOutputs, lensOf, predictionsOf, rollout, stepsOf, streamOf, vectorsOf } from "./record.js";
 import { repeating } from "./search.js";
-import { split } from "./text.js";
+import { characterSpans, split } from "./text.js";
 
 const MAX_INSPECTED = 200; // tokens
 
@@ -82,8 +82,8 @@ export class LanguageModel extends Tables {
     const nNew = Math.min(maxTokens, this.header.max_len - 1);
     const { ids: prompt, limit } = this.prompt(text, nNew);
     if (limit !== null) yield { limit };
-    const ids = [];
-    let shown = "";
+    const ids = prompt.slice(-1); // so that the space between the prompt and what follows is decoded
+    let shown = this.tokenizer.decode(ids);
     const part = (whole) => {
       const rest = whole.slice(shown.length);
       shown += rest;
@@ -140,7 +140,7 @@ export class LanguageModel extends Tables {
       return {
         format: 1, task: header.task, family: header.family, sizes: header.sizes,
         notes: [isCut && `The text is longer: its ${first ? "first" : "last"} ${first || prompt.length} tokens are shown.`, ...notes].filter(Boolean),
-        sides: { text: { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: ids.map((_, i) => offsets[i] ?? null) } },
+        sides: { text: { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: characterSpans(text, ids.map((_, i) => offsets[i] ?? null)) } },
         vectors, attention, rollout: { decoder: rollout(attention) }, stream, lens, predictions,
         predicts: "next", first_predicted: first, answer: "", beam: [], best_path: [], alignment: null, agreement: null, saliency: {},
         live: { off, unchanged, output: outputOf(found), canSwitch: canSwitch([header.read_target]), hasDistribution: true },

@@ -2,6 +2,7 @@
 
 import { rowsOf, scoresOf, weightsOf } from "./alignment.js";
 import { lengthPenalty } from "./search.js";
+import { characterSpans } from "./text.js";
 
 const TOP = 8; // most probable tokens of each position
 const SHOWN = 50; // most probable tokens of a distribution
@@ -305,8 +306,8 @@ export function record(searches, tokenizer, text, { off = [], begin = [], ...opt
     return {
       format: 1, task: header.task, family: header.family, sizes: header.sizes, notes,
       sides: {
-        source: { text, ids: source, tokens: textsOf(source), offsets: source.map((_, i) => sourceSpans[i - begin.length] ?? null) },
-        target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null) },
+        source: { text, ids: source, tokens: textsOf(source), offsets: characterSpans(text, source.map((_, i) => sourceSpans[i - begin.length] ?? null)) },
+        target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: characterSpans(output, inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null)) },
       },
       vectors, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
       stream, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,

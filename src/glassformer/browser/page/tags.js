@@ -108,7 +108,7 @@ export class Tagger extends EncoderTask {
       else groups.push({ type, start, end, words: [word], scores: [score] });
     }
     const result = groups.filter(({ type }) => type !== "O").map(({ type, start, end, words, scores }) => ({
-      entity_group: type, score: scores.reduce((a, b) => a + b, 0) / scores.length, word: words.join(" "), start: codePoints(text, start), end: codePoints(text, end),
+      entity_group: type.slice(type.indexOf("-") + 1), score: scores.reduce((a, b) => a + b, 0) / scores.length, word: words.join(" "), start: codePoints(text, start), end: codePoints(text, end),
     }));
     return { result, limit: null };
   }

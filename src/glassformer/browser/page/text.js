@@ -23,6 +23,15 @@ export function split(text) {
 }
 
 /**
+ * Positions in characters, as Python counts them, of spans in UTF-16.
+ * @param {string} text @param {(Span | null)[]} spans @returns {(Span | null)[]}
+ */
+export function characterSpans(text, spans) {
+  if (!/[\ud800-\udfff]/.test(text)) return spans;
+  return spans.map((span) => span && [codePoints(text, span[0]), codePoints(text, span[1])]);
+}
+
+/**
  * Number of characters before a position in UTF-16, as Python counts them.
  * @param {string} text @param {number} position
  */

@@ -18,7 +18,7 @@ export function sampled(logProbs, { temperature, topK, topP }) {
   const weights = Array.from(logProbs.subarray(0, n), (x) => Math.exp((x - logProbs[0]) / temperature));
   const sum = weights.reduce((a, b) => a + b, 0);
   let [before, kept] = [0, 0];
-  while (kept < n && (kept === 0 || before < topP * sum)) before += weights[kept++];
+  while (kept < n && (topP >= 1 || kept === 0 || before < topP * sum)) before += weights[kept++];
   return weights.slice(0, kept).map((x) => x / before);
 }
 

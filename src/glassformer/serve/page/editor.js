@@ -4,10 +4,10 @@ import { el } from "./elements.js";
 import { t } from "./strings.js";
 
 /**
- * @param {Sentence[]} parts sentences with translations
+ * @param {EditedSentence[]} parts sentences with translations
  * @param {number} first index of the sentence that is edited first
  * @param {string[]} languages languages of source and target
- * @param {(part: Sentence, text: string) => void} save called with a sentence and its new translation, if it differs
+ * @param {(part: EditedSentence, text: string) => void} save called with a sentence and its new translation, if it differs
  *   from the old one
  * @param {() => void} closed called at the end
  */
@@ -45,6 +45,7 @@ export function editor(parts, first, languages, save, closed) {
     closed();
   };
   field.addEventListener("keydown", (event) => {
+    if (event.isComposing) return; // the key is for the input method
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); end(true); }
     if (event.key === "Escape") end(false);
   });

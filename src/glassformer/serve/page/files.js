@@ -36,9 +36,11 @@ export function fileTranslation(settings, options, opened) {
       list.append(row);
       /** @type {Say} */
       const say = (...message) => showStatus(status, ...message);
+      const wanted = fieldsOf(file); // as they are now
+      wanted.catch(() => {}); // said when it is the turn of the file
       last = last.then(async () => {
         try {
-          const { href, name, notes = [] } = await translated(file, bar, say, controller.signal);
+          const { href, name, notes = [] } = await translated(file, wanted, bar, say, controller.signal);
           say([t("translated"), ...notes].join(". "));
           actions.replaceChildren(el("a", { href, download: name }, t("download", file.name)), remove(t("remove")));
         } catch (error) {
@@ -51,11 +53,20 @@ export function fileTranslation(settings, options, opened) {
     }
   }
 
-  /** @param {File} file @param {HTMLProgressElement} bar @param {Say} say @param {AbortSignal} signal */
-  async function translated(file, bar, say, signal) {
+  /** @param {File} file */
+  async function fieldsOf(file) {
+    const { value } = to.querySelector("select");
+    return { ...(await options(file)), to: value };
+  }
+
+  /**
+   * @param {File} file @param {Promise<Record<string, string>>} wanted @param {HTMLProgressElement} bar @param {Say} say
+   * @param {AbortSignal} signal
+   */
+  async function translated(file, wanted, bar, say, signal) {
     signal.throwIfAborted();
     if (file.size > MAX_BYTES) throw new Error(t("tooLarge"));
-    const fields = { ...(await options(file)), to: to.querySelector("select").value };
+    const fields = await wanted;
     /** @param {number} done @param {number} total */
     const progress = (done, total) => {
       if (!bar.isConnected) return;

@@ -74,8 +74,13 @@ export function form(model, settings) {
   const inputsOf = (node) => node.querySelectorAll("input, textarea");
   [view.fields].flat().flatMap((node) => [...inputsOf(node)]).forEach((input, i) => {
     input.value = kept(`${model.id}.${i}`, () => input.value) ?? input.value;
-    if (linkedText !== null && view.text) input.value = linkedText.split("\t")[i] ?? input.value;
   });
+  if (linkedText !== null && view.text) {
+    const fields = [view.fields].flat().flatMap((node) => [...inputsOf(node)]).filter(({ type }) => type !== "number");
+    const texts = fields.length > 1 ? linkedText.split("\t") : [linkedText];
+    texts.slice(0, fields.length).forEach((text, i) => { fields[i].value = text; });
+    setTimeout(() => history.replaceState(null, "", location.pathname + location.search)); // a reload keeps what is edited
+  }
   if (linkedInside && inspectAction) setTimeout(() => inspect(model.id, () => ({ text: view.text() }), alert, linkedInside)); // when the form is in the page
   return el("section", { class: "form" },
     el("h2", {}, model.id, " ", el("small", {}, taskName(model))),

@@ -13,8 +13,8 @@ export class Overrides {
     this.undone = undone; // called with what was undone
     /** @type {Map<string, Override>} */
     this.all = new Map(kept("overrides", () => [...this.all]));
-    /** @type {[key: string, translation: Override | undefined][]} */
-    this.before = []; // what each change replaced
+    /** @type {[key: string, translation: Override | null | undefined][]} */
+    this.before = kept("undo", () => this.before.map(([key, translation]) => [key, translation ?? null])) ?? []; // what each change replaced
     this.undoAction = el("button", { onclick: () => this.undo() }, t("undo"));
     this.downloadAction = el("button", { onclick: () => this.download() });
   }

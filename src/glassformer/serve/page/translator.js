@@ -23,6 +23,8 @@ import { local } from "./storage.js";
 import { t } from "./strings.js";
 import { views } from "./views.js";
 
+const IS_MAC = /^(?:Mac|iP)/.test(navigator.platform); // where Alt with a letter is another letter
+const ALT = IS_MAC ? "Ctrl + Alt" : "Alt";
 const MANY = 20; // sentences, from which on the number of those that are translated is shown
 const N_SENTENCES = 3; // other translations of a whole sentence
 
@@ -211,7 +213,7 @@ export function translator(rows, models, settings) {
   let editing;
   /** @param {Sentence | undefined} part */
   const edit = (part) => {
-    const translated = parts.filter((part) => part.translation).map((part) => ({ ...part }));
+    const translated = parts.filter((part) => part.translation).map((part) => ({ ...part, pair: pairOf(part) }));
     const first = Math.max(0, translated.findIndex(({ start }) => start === part?.start));
     editing = editor(translated, first, languages.pair, correct, () => {
       editing = undefined;
@@ -225,21 +227,21 @@ export function translator(rows, models, settings) {
     editing.start();
   };
 
-  /** @param {Sentence} part @param {string} text */
+  /** @param {EditedSentence} part @param {string} text */
   const correct = (part, text) => {
-    const pair = pairOf(part);
+    const { pair } = part; // the languages may have changed since
     overrides.set(part.text, pair, { text, alignment: [], words: [], missing: [], source: pair[0], isCorrected: true });
     if (!settings.suggestions) return;
     post("/suggest", { q: part.text, s: text, source: pair[0], target: pair[1] }).then(() => say(t("thanks")), (error) => say(error.message, true));
   };
 
   const swap = () => {
-    if (!languages.canSwap) return;
+    if (!languages.canSwap || editing) return;
     if (output.isComplete) input.value = output.text(); // else the text stays, rather than half a translation
     languages.swap();
   };
   const copyOutput = async () => {
-    if (!output.isComplete) return;
+    if (!output.isComplete || editing) return;
     await copy(output.text(), output.node);
     say(t("copied"));
   };
@@ -256,11 +258,11 @@ export function translator(rows, models, settings) {
   /** @param {InsideBegin} [begin] */
   const lookInside = (begin) => inspect(languages.model?.id, () => ({ text: current()?.text ?? "", tag: choices.fields.tag }), say, begin);
 
-  const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (Alt + S)`, onclick: swap }, "⇄");
+  const swapAction = el("button", { class: "swap", "aria-label": t("swap"), title: `${t("swap")} (${ALT} + S)`, onclick: swap }, "⇄");
   const clearAction = el("button", { onclick: clear }, t("clear"));
-  const copyAction = el("button", { onclick: copyOutput, title: "Alt + C" }, t("copy"));
+  const copyAction = el("button", { onclick: copyOutput, title: `${ALT} + C` }, t("copy"));
   const correctAction = el("button", { onclick: () => edit(current()) }, t("correct"));
-  const inspectAction = el("button", { onclick: () => lookInside(), title: "Alt + I" }, t("inspect"));
+  const inspectAction = el("button", { onclick: () => lookInside(), title: `${ALT} + I` }, t("inspect"));
   const codeAction = codeButton(() => ["/translate", { q: input.value.slice(0, settings.charLimit), ...options() }], settings.keyRequired);
   const uncertain = el("input", { type: "checkbox", onchange: () => showUncertain(uncertain.checked) });
   const uncertainLabel = el("label", { class: "switch" }, uncertain, el("span", { class: "uncertain" }, t("uncertainWords")));
@@ -282,7 +284,7 @@ export function translator(rows, models, settings) {
   input.addEventListener("input", update);
   document.addEventListener("key", update); // what was refused is asked again
   document.addEventListener("keydown", (event) => {
-    if (!event.altKey || section.hidden) return;
+    if (!event.altKey || event.ctrlKey !== IS_MAC || event.getModifierState("AltGraph") || section.hidden) return;
     const action = { KeyS: swap, KeyC: copyOutput, KeyI: lookInside }[event.code];
     if (action) { event.preventDefault(); action(); }
   });

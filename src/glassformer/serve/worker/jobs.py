@@ -41,6 +41,7 @@ from glassformer.tasks.causal_lm import DecoderTask, TextStream
 from glassformer.tasks.code_positions import code_positions
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
+from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.terms import Terms
 from glassformer.tasks.translated import Translation
 from glassformer.tasks.translation import TextToTextTask
@@ -113,7 +114,8 @@ class StreamJob(Job):
         options = task.with_default_options(options)
         prompt, self.limit = whole_prompt(task, text, options)
         self.n_prompt = len(prompt)
-        self.output = TextStream(task.tokenizer, options.stop)
+        before = () if isinstance(task, Summarizer) else prompt[-1:]
+        self.output = TextStream(task.tokenizer, options.stop, before)
         self.unfinished = {self.engine.submit(prompt, options, max_new_tokens=self.limit, index=0)}
 
     @property
