@@ -110,7 +110,7 @@ def test_the_inside_stays_that_of_the_sentence_in_which_one_types(tabs, file):
     second.wait_for()
     inside.get_by_role("button", name="layer 2, head 3", exact=True).click()
     inside.get_by_role("button", name="Switch this head off").click()
-    inside.locator(".note", has_text="Switched off").wait_for()
+    inside.locator(".note", has_text="Switched off").first.wait_for()
     assert second.count() == 1
     tab.locator(".output .word").first.click()
     inside.locator("blockquote", has_text="The black cat sat.").wait_for()

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from glassformer import pipeline
 from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
 from tests.serve.models import running, wait_for
@@ -94,6 +95,14 @@ def test_embeddings_are_those_of_the_task(server, folder):
     packed = server.post("/v1/embeddings", {"model": "embedder", "input": texts, "encoding_format": "base64"}).json
     for row, vector in zip(packed["data"], vectors, strict=True):
         assert struct.unpack(f"<{len(vector)}f", base64.b64decode(row["embedding"])) == pytest.approx(vector)
+
+
+def test_a_completion_is_after_its_prompt_as_it_would_be_written(server, folder):
+    generate = pipeline("text-generation", model=folder / "lm", precision="auto")
+    for prompt in ("The cat", "The cat sat on", "A"):
+        body = {"model": "lm", "prompt": prompt, "max_tokens": 7, "temperature": 0, "echo": True}
+        (whole,) = generate(prompt, max_new_tokens=7, do_sample=False)
+        assert server.post("/v1/completions", body).json["choices"][0]["text"] == whole["generated_text"]
 
 
 def test_a_header_says_which_texts_of_embeddings_were_cut(server):

@@ -257,20 +257,19 @@ def edited_texts(
 def edits(
     text: str, required: Required, word: int, is_translation: bool = False, *, begins_text: bool = True
 ) -> Iterator[str]:
-    """The text with a form that meets the requirement in place of no, one or two words. None for a text in a script
-    without spaces, whose words are not known.
+    """The text with a form that meets the requirement in place of no, one or two words; not among words in a script
+    without spaces, which may be whole sentences.
 
     Args:
         word: index of the word at or beside which the edit is made.
         is_translation: the word is a translation of the term, which the form replaces.
         begins_text: nothing is before the text, so that its first word may begin with an upper-case letter.
     """
-    if UNSPACED.search(text):
-        return
     words = text.split()
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
     for start, end in spans if is_translation else [(word, word), (word + 1, word + 1), *spans]:
-        if 0 <= start <= end <= len(words):
+        near = words[start:end] or words[max(0, start - 1) : start + 1]
+        if 0 <= start <= end <= len(words) and not any(map(UNSPACED.search, near)):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
             for form in required.forms if start == 0 and begins_text else required.targets:

@@ -115,17 +115,19 @@ export class Glossary {
 }
 
 /**
- * The text with a form that meets the requirement in place of no, one or two words; none in a script without spaces.
+ * The text with a form that meets the requirement in place of no, one or two words; not among words in a script without
+ * spaces, which may be whole sentences.
  * @param {string} text @param {Term} required @param {number} word @param {boolean} isTranslation
  * @param {boolean} beginsText @returns {string[]}
  */
 function edits(text, required, word, isTranslation, beginsText) {
-  if (UNSPACED.test(text)) return [];
   const words = split(text);
   const replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
   const results = [];
   for (const [start, end] of isTranslation ? replaced : [[word, word], [word + 1, word + 1], ...replaced]) {
     if (start < 0 || end > words.length) continue;
+    const near = end > start ? words.slice(start, end) : words.slice(Math.max(0, start - 1), start + 1);
+    if (near.some((each) => UNSPACED.test(each))) continue;
     const [first, last] = end > start ? [words[start], words[end - 1]] : ["", ""];
     let [from, to] = [0, last.length];
     while (from < first.length && OPENING.includes(first[from])) from += 1;
