@@ -336,6 +336,7 @@ TABLES = {
             "multi30k_en_de": multi30k("English to German"),
             "multi30k_en_de_teachers": multi30k("English to German, two cores, two teachers"),
             "multi30k_en_fr": multi30k("English to French"),
+            "multi30k_en_fr_teachers": multi30k("English to French, two cores, two teachers"),
         },
     ),
     "int8 accuracy": Table(INT8_COLUMNS, {f"int8_accuracy_{name}": int8_accuracy(name) for name in ("tiny", "small")}),
