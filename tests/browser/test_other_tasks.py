@@ -83,6 +83,19 @@ def test_the_form(trained, open_page):
     assert not tab.get_by_role("button", name="Code", exact=True).count()
 
 
+def test_a_text_of_a_link_is_kept_as_it_was_edited(trained, tabs, tmp_path):
+    path = tmp_path / "films.html"
+    path.write_text(page(trained("link", labeled()), "films"), encoding="utf-8")
+    tab = tabs(f"{path.as_uri()}#q=a%20good%09film", (path.as_uri(), "data:", "blob:"))
+    field = tab.locator("textarea").first
+    field.wait_for()
+    assert field.input_value() == "a good\tfilm"
+    field.fill("another")
+    tab.reload()
+    field.wait_for()
+    assert field.input_value() == "another"
+
+
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
 def language_model(request, trained):
     rows = [{"text": f"some plain text ü to continue {i}"} for i in range(40)]

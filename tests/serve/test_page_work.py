@@ -374,6 +374,47 @@ def correct(page, text):
     page.get_by_role("button", name="Save").click()
 
 
+def test_a_correction_is_undone_after_a_reload(opened):
+    page = opened()
+    typed(page, TEXT)
+    before = page.locator(".output").text_content()
+    correct(page, "Ganz anders.")
+    page.reload()
+    page.wait_for_selector(".sentence.corrected")
+    page.get_by_role("button", name="Undo").click()
+    until(page, "(text) => document.querySelector('.output').textContent === text", before)
+    assert not page.get_by_role("button", name="Undo").is_visible()
+
+
+def test_keys_of_an_input_method_do_not_end_the_editor(opened):
+    page = opened()
+    typed(page, TEXT)
+    page.get_by_role("button", name="Correct", exact=True).click()
+    page.fill(".edit", "Ganz")
+    press = (
+        "(field, key) => field.dispatchEvent(new KeyboardEvent('keydown', { key, isComposing: true, bubbles: true }))"
+    )
+    for key in ("Enter", "Escape"):
+        page.locator(".edit").evaluate(press, key)
+    assert page.input_value(".edit") == "Ganz"
+    page.press(".edit", "Enter")
+    page.wait_for_selector(".sentence.corrected")
+
+
+def test_nothing_is_swapped_or_copied_while_a_translation_is_edited(opened):
+    page = opened()
+    typed(page, TEXT)
+    page.evaluate("navigator.clipboard.writeText = () => { window.isCopied = true; return Promise.resolve(); }")
+    page.get_by_role("button", name="Correct", exact=True).click()
+    page.press(".edit", "Alt+C")
+    assert page.evaluate("window.isCopied === undefined")
+    page.press(".edit", "Enter")
+    page.press(".mirror textarea", "Control+Alt+C")  # AltGr
+    assert page.evaluate("window.isCopied === undefined")
+    page.press(".mirror textarea", "Alt+C")
+    until(page, "window.isCopied")
+
+
 def test_a_corrected_sentence_is_marked_and_the_correction_is_undone(opened):
     page = opened()
     typed(page, TEXT)
