@@ -404,7 +404,7 @@ def test_keys_of_an_input_method_do_not_end_the_editor(opened):
 def test_nothing_is_swapped_or_copied_while_a_translation_is_edited(opened):
     page = opened()
     typed(page, TEXT)
-    page.evaluate("navigator.clipboard.writeText = () => { window.isCopied = true; return Promise.resolve(); }")
+    page.evaluate("() => { navigator.clipboard.writeText = async () => { window.isCopied = true; }; }")
     page.get_by_role("button", name="Correct", exact=True).click()
     page.press(".edit", "Alt+C")
     assert page.evaluate("window.isCopied === undefined")
