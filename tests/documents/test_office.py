@@ -476,6 +476,11 @@ def test_names_of_columns_with_formats_or_line_ends_stay(header):
     assert texts(read("a.xlsx", data)) == ["Chair"]
 
 
+def test_a_line_after_an_end_mark_is_a_sentence_of_its_own():
+    document = read("a.xlsx", cells("<t>a dog runs.\na man\nsits there.\n\ntwo women</t>"))
+    assert texts(document) == ["a dog runs.", "a man sits there.", "two women"]
+
+
 @pytest.mark.parametrize("end", ["\n", "_x000D_\n"])
 def test_lines_of_a_cell_stay_lines(end):
     plain = f'<t xml:space="preserve">Name: John{end}{end}Address: Main Street{end}of London. See below</t>'

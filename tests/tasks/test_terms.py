@@ -241,6 +241,7 @@ def test_alignment_does_not_depend_on_the_neighbors():
 
 def test_edits_keep_the_punctuation_of_the_words_that_they_replace():
     (required,) = Glossary([Term(("truck",), ("Lastwagen",))]).find("truck")
+    assert not [*edits("这只猫睡了。", required, 0)]
     assert set(edits("auf (einen Lkw).", required, 2)) == {
         "auf (einen Lastwagen Lkw).", "auf (einen Lkw). Lastwagen", "auf (einen Lastwagen).", "auf (Lastwagen).",
     }  # fmt: skip

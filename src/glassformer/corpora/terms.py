@@ -229,6 +229,8 @@ def words(text: str) -> Iterator[tuple[str, int]]:
 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """A letter of a script that has no spaces between words."""
+SEVERAL_WORDS = re.compile(f"{UNSPACED.pattern}{{2}}")
+"""What may be several words that no space separates."""
 KATAKANA = re.compile("[\u30a0-\u30ff]{2}")
 """Letters of one word of Japanese: those of other words have another script."""
 

@@ -190,7 +190,7 @@ def sentences(content: Content) -> Iterator[list[str | Code]]:
     until = -1
     for i, part in enumerate(content):
         until = max(until, partners.get(i, -1))
-        if isinstance(part, Code) and part.is_break and i >= until and not plain(content[i:])[:1].islower():
+        if isinstance(part, Code) and part.is_break and i >= until and is_end(sentence, content, i):
             yield sentence
             yield [part]
             sentence = []
@@ -206,6 +206,14 @@ def sentences(content: Content) -> Iterator[list[str | Code]]:
             sentence.append(part[start:])
     if sentence:
         yield sentence
+
+
+def is_end(sentence: Content, content: Content, i: int) -> bool:
+    """Whether a sentence ends at the break at an index: it has an end mark, or what follows has no small letter."""
+    if plain(sentence)[-1:] in ENDS:
+        return True
+    following = next((text for part in content[i:] if isinstance(part, str) and (text := part.strip())), "")
+    return not following[:1].islower()
 
 
 def flowing(content: Content, escaping: Escaping) -> list[str | Segment]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.lines import chunks
 from glassformer.corpora.protected import take_out
-from glassformer.corpora.terms import UNSPACED, Glossary, Required, Term, protect_pattern, unmet
+from glassformer.corpora.terms import SEVERAL_WORDS, Glossary, Required, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached
 from glassformer.errors import ConfigError
@@ -269,7 +269,7 @@ def edits(
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
     for start, end in spans if is_translation else [(word, word), (word + 1, word + 1), *spans]:
         near = words[start:end] or words[max(0, start - 1) : start + 1]
-        if 0 <= start <= end <= len(words) and not any(map(UNSPACED.search, near)):
+        if 0 <= start <= end <= len(words) and not any(map(SEVERAL_WORDS.search, near)):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
             for form in required.forms if start == 0 and begins_text else required.targets:

@@ -8,6 +8,7 @@ const MAX_WORDS = 16; // words of an output at which edits are tried if none is 
 const MAX_EDITS = 8;
 const SPACES = new RegExp(`^[${SPACE}]+$`, "u");
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]/u; // a letter of a script that has no spaces between words
+const SEVERAL_WORDS = new RegExp(`${UNSPACED.source}{2}`, "u"); // what may be several words that no space separates
 const KATAKANA = /^[\u30a0-\u30ff]{2}$/u; // of one word of Japanese
 const MIN_WEIGHT = 0.85; // part of its weights on a term with which a word is a translation of the term
 const OPENING = "([{¿¡«“„‘\"'";
@@ -127,7 +128,7 @@ function edits(text, required, word, isTranslation, beginsText) {
   for (const [start, end] of isTranslation ? replaced : [[word, word], [word + 1, word + 1], ...replaced]) {
     if (start < 0 || end > words.length) continue;
     const near = end > start ? words.slice(start, end) : words.slice(Math.max(0, start - 1), start + 1);
-    if (near.some((each) => UNSPACED.test(each))) continue;
+    if (near.some((each) => SEVERAL_WORDS.test(each))) continue;
     const [first, last] = end > start ? [words[start], words[end - 1]] : ["", ""];
     let [from, to] = [0, last.length];
     while (from < first.length && OPENING.includes(first[from])) from += 1;
