@@ -116,6 +116,22 @@ def test_the_inside_stays_that_of_the_sentence_in_which_one_types(tabs, file):
     inside.locator("blockquote", has_text="The black cat sat.").wait_for()
 
 
+def test_what_is_used_in_the_inside_keeps_the_focus(tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The black cat sat.")
+    tab.get_by_role("button", name="Look inside").click()
+    inside = tab.frame_locator("iframe")
+    slider = inside.get_by_label("beam")
+    slider.focus()
+    before = int(slider.input_value())
+    for n in (1, 2):
+        tab.keyboard.press("ArrowLeft")
+        inside.locator("output", has_text=str(before - n)).first.wait_for()
+        tab.wait_for_timeout(300)
+        assert inside.locator(":focus").get_attribute("aria-label") == slider.get_attribute("aria-label")
+        assert int(slider.input_value()) == before - n
+
+
 CLICK = "(node) => node.click()"  # the frame grows: one at a position may meet something else
 
 
