@@ -545,3 +545,13 @@ def test_a_document_without_texts_is_copied():
 def test_characters_that_xml_does_not_have_are_left_out():
     found = read("a.docx", word(f"<w:p>{run('A cat')}</w:p>")).render(["Un \x19chat\x00"])
     assert [text for _, text in runs_of(found)] == ["Un chat"]
+
+
+def test_threaded_comments_of_a_workbook_are_translated():
+    comment = (
+        '<ThreadedComments><threadedComment ref="A1"><text>See the note</text></threadedComment></ThreadedComments>'
+    )
+    data = cells("<t>Chair</t>", **{"threadedComments/threadedComment1": comment})
+    document = read("a.xlsx", data)
+    assert sorted(texts(document)) == ["Chair", "See the note"]
+    assert b"SEE THE NOTE" in unpacked(shouted(document))["xl/threadedComments/threadedComment1.xml"]

@@ -244,3 +244,14 @@ def test_a_book_that_is_protected_is_an_error():
     with pytest.raises(CorpusError, match=r"a\.epub: protected against copying"):
         read("a.epub", epub(**{"META-INF/encryption.xml": "<encryption><EncryptedKey/></encryption>"}))
     assert read("a.epub", epub(**{"META-INF/encryption.xml": "<encryption><EncryptedData/></encryption>"})).segments
+
+
+def test_texts_of_charts_and_words_with_ruby_are_translated():
+    ruby = "<text:ruby><text:ruby-base>Tokyo</text:ruby-base><text:ruby-text>reading</text:ruby-text></text:ruby>"
+    data = odt(f"<text:p>We see {ruby} today.</text:p>", **{"Object 1/content": "<text:p>Title of a chart</text:p>"})
+    document = read("a.odt", data)
+    assert texts(document) == ["We see Tokyo today.", "Title of a chart"]
+    assert same_files(kept(document), data)
+    result = shouted(document)
+    assert "<text:ruby-base>TOKYO</text:ruby-base><text:ruby-text>reading</text:ruby-text>" in body_of(result)
+    assert b"TITLE OF A CHART" in unpacked(result)["Object 1/content.xml"]
