@@ -319,3 +319,5 @@ def test_a_memory_with_variants_of_the_source_language(tmp_path):
         (("en-US", "color"), ("en-GB", "colour"), ("fr", "couleur")))  # fmt: skip
     text = f'<tmx version="1.4"><header srclang="en-US"/><body><tu>{variants}</tu></body></tmx>'
     assert pairs(write(tmp_path / "a.tmx", text)) == [("color", "couleur")]
+    one_language = text.replace('<tuv xml:lang="fr"><seg>couleur</seg></tuv>', "")
+    assert pairs(write(tmp_path / "b.tmx", one_language)) == [("color", "colour")]

@@ -278,6 +278,15 @@ def test_codes_of_languages_may_have_hyphens(opened):
     assert page.url.endswith("#en-pt-BR")
 
 
+def test_a_link_leaves_its_languages_in_the_address(tabs, server):
+    own = f"http://127.0.0.1:{server.port}/"
+    page = tabs(f"{own}#en-de&q=The%20cat.", (own, "data:", "blob:"))
+    until(page, "document.querySelector('.mirror textarea')?.value === 'The cat.'")
+    until(page, "location.hash === '#en-de'")
+    page.wait_for_timeout(100)
+    assert page.url == f"{own}#en-de"
+
+
 def test_words_are_those_that_the_server_numbers(opened):
     text = "a\x1eb c\x85d\ufeffe\xa0f\u3000g"
     page = opened(routes={"**/translate": changed(translatedText=[text])})

@@ -108,9 +108,7 @@ def evaluate(
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
         if without := [score.name for score in scores if score.name not in intervals]:
-            print(
-                f"No confidence interval: {', '.join(without)} (no functions of sums over examples).", file=sys.stderr
-            )
+            print(f"There is no confidence interval for {', '.join(without)}.", file=sys.stderr)
     if json:
         print(json_module.dumps({examples_key(task): len(examples), **json_record(scores, intervals)}))
     else:

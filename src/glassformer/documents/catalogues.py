@@ -52,10 +52,10 @@ class Catalogue:
 
     def document(self) -> Document:
         """The document of the file."""
-        places: list[tuple[int, int, Entry | Language]] = []
+        changes: list[tuple[int, int, Entry | Language]] = []
         if self.locale:
             code = self.locale[1]
-            places.append((*self.locale.span(1), Language(code, code, True, is_quoted=False, form="locale")))
+            changes.append((*self.locale.span(1), Language(code, code, True, is_quoted=False, form="locale")))
         n_forms = 0
         for item in self.items:
             n_forms += item.has_forms
@@ -68,10 +68,10 @@ class Catalogue:
                 for end in (0, -1):
                     if isinstance(space := inner[end], str) and space.isspace():
                         inner[end] = "".join(f"\\u{ord(character):04x}" for character in space)
-            places.append((item.start, item.end, Entry(self.text[item.start : item.end], "source", tuple(inner))))
+            changes.append((item.start, item.end, Entry(self.text[item.start : item.end], "source", tuple(inner))))
         pieces: list[Piece] = []
         position = 0
-        for start, end, piece in sorted(places, key=lambda place: place[0]):
+        for start, end, piece in sorted(changes, key=lambda change: change[0]):
             pieces += [self.text[position:start], piece]
             position = end
         pieces.append(self.text[position:])

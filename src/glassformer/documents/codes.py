@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -210,10 +210,13 @@ def sentences(content: Content) -> Iterator[list[str | Code]]:
 
 def is_end(sentence: Content, content: Content, i: int) -> bool:
     """Whether a sentence ends at the break at an index: it has an end mark, or what follows has no small letter."""
-    if plain(sentence)[-1:] in ENDS:
-        return True
-    following = next((text for part in content[i:] if isinstance(part, str) and (text := part.strip())), "")
-    return not following[:1].islower()
+    before, after = first_text(reversed(sentence)), first_text(content[i:])
+    return before.endswith(tuple(ENDS)) or not after[:1].islower()
+
+
+def first_text(parts: Iterable[str | Code]) -> str:
+    """The first text that is not blank."""
+    return next((text for part in parts if isinstance(part, str) and (text := part.strip())), "")
 
 
 def flowing(content: Content, escaping: Escaping) -> list[str | Segment]:

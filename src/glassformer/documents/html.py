@@ -46,7 +46,7 @@ MARKUP = re.compile(r"<[A-Za-z/!?]")
 XHTML = re.compile(r"\ufeff?\s*(?:<\?xml|<!DOCTYPE[^>]*XHTML|<html\b[^>]*xmlns=)")
 """The beginning of a page in XML."""
 EMPTY = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<(script|style)\b[^<>]*(?<!/)>.*?</\1\s*>"
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<(script|style)\b[^<>]*(?<!/)>.*?(?:</\1\s*>|\Z)"
     r"|(?P<empty><(?:script|style|title|textarea|iframe|noscript|noframes|noembed|xmp|plaintext)\b[^<>]*/>)",
     re.DOTALL,
 )

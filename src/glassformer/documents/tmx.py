@@ -144,7 +144,9 @@ def tmx_units(name: str, chunks: Iterable[bytes], languages: tuple[str, str]) ->
         if not src_language:
             src_language = usual(node.get("srclang")) or (codes[0] if codes else "")
         source = best_match(codes, src_language)
-        others = [code for code in codes if source is None or primary(code) != primary(codes[source])]
+        others = [code for i, code in enumerate(codes) if i != source]
+        if source is not None:  # variants of the source language only if there is no other one
+            others = [code for code in others if primary(code) != primary(codes[source])] or others
         if not tgt_language and source is not None and others:
             if len(others) > 1:
                 raise CorpusError(

@@ -105,12 +105,12 @@ def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | Non
     pieces = segmented_pieces(splicer, segmented) if segmented else segments(content_of(source, splicer.data), "html")
     prefix = source.name.removesuffix("source")
     tag = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
-    has_proposal = any(other.get("origin") == MEMORY for other in unit.elements("alt-trans"))
-    proposal = () if has_proposal else (Quality("proposal", prefix),)
-    inner = (*target_tag(without_prefix(tag, "its")), *pieces, f"</{prefix}target>", *proposal)
+    inner = (*target_tag(without_prefix(tag, "its")), *pieces, f"</{prefix}target>", Quality("proposal", prefix))
     if target:
-        kept = splicer.raw(target.start, target.end)
-        splicer.replace(target.start, target.end, Entry(kept, state_of(unit, source, target), inner))
+        proposals = (each for each in unit.elements("alt-trans") if each.get("origin") == MEMORY)
+        end = next((each.end for each in proposals if each.start == target.end), target.end)  # of an earlier run
+        kept = splicer.raw(target.start, end)
+        splicer.replace(target.start, end, Entry(kept, state_of(unit, source, target), inner))
     else:
         end = segmented.end if segmented else source.end
         splicer.replace(end, end, Entry("", "empty", (splicer.space_before(source), *inner)))

@@ -52,10 +52,11 @@ def train_with_teachers(config: TrainConfig, log: Log, *, quiet: bool = False) -
         plain = plain.model_copy(update=held_out(plain, folder, log))
     if has_begun(config.out):  # with more of a budget, other teachers would have other answers
         log("The teachers stay as they are: the training of the model that learns from them has begun.")
-    for number, out in enumerate(folders if not has_begun(config.out) else (), 1):
-        log(f"Training teacher {number} of {len(folders)}, in {out} (--n-teachers).")
-        own = {"out": out, "seed": plain.seed + number, "profile": False}
-        train(part_of(plain.model_copy(update=own), TEACHERS_FRACTION / len(folders)), quiet=quiet)
+    else:
+        for number, out in enumerate(folders, 1):
+            log(f"Training teacher {number} of {len(folders)}, in {out} (--n-teachers).")
+            own = {"out": out, "seed": plain.seed + number, "profile": False}
+            train(part_of(plain.model_copy(update=own), TEACHERS_FRACTION / len(folders)), quiet=quiet)
     teacher = make_teacher(folders, plain)
     return distill(part_of(plain, 1 - TEACHERS_FRACTION), teacher, log, quiet=quiet)
 

@@ -37,7 +37,7 @@ export function fileTranslation(settings, options, opened) {
       /** @type {Say} */
       const say = (...message) => showStatus(status, ...message);
       const wanted = fieldsOf(file); // as they are now
-      wanted.catch(() => {}); // said when it is the turn of the file
+      wanted.catch(() => {}); // shown in its turn
       last = last.then(async () => {
         try {
           const { href, name, notes = [] } = await translated(file, wanted, bar, say, controller.signal);

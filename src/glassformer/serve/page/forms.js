@@ -4,7 +4,7 @@ import { IS_LOCAL, post, retrying, stream } from "./api.js";
 import { codeButton } from "./code.js";
 import { el } from "./elements.js";
 import { inspect, inspectButton } from "./inspect.js";
-import { linkedInside, linkedText } from "./link.js";
+import { forgetLink, linkedInside, linkedText } from "./link.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
 import { t } from "./strings.js";
@@ -79,7 +79,7 @@ export function form(model, settings) {
     const fields = [view.fields].flat().flatMap((node) => [...inputsOf(node)]).filter(({ type }) => type !== "number");
     const texts = fields.length > 1 ? linkedText.split("\t") : [linkedText];
     texts.slice(0, fields.length).forEach((text, i) => { fields[i].value = text; });
-    setTimeout(() => history.replaceState(null, "", location.pathname + location.search)); // a reload keeps what is edited
+    setTimeout(forgetLink);
   }
   if (linkedInside && inspectAction) setTimeout(() => inspect(model.id, () => ({ text: view.text() }), alert, linkedInside)); // when the form is in the page
   return el("section", { class: "form" },

@@ -40,4 +40,11 @@ export function linkTo(text, { wanted, view, tag }) {
   return `${location.href.split("#")[0]}${pair ? `${pair}&` : "#"}${new URLSearchParams({ q: text, inside })}`;
 }
 
+/** From now on, the address has no text, so that a reload keeps what is edited. The languages stay in it. */
+export function forgetLink() {
+  const [first] = location.hash.slice(1).split("&");
+  const pair = first.includes("=") ? "" : first;
+  history.replaceState(null, "", `${location.pathname}${location.search}${pair && `#${pair}`}`);
+}
+
 addEventListener("hashchange", () => location.reload());
