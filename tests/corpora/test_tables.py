@@ -2,6 +2,7 @@
 
 import csv
 import io
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -200,3 +201,19 @@ def test_a_tsv_file_of_quoted_cells_has_no_quotes_in_its_texts(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('"id"\t"text"\t"label"\n' + "".join(f'{i}\t"good film {i}"\t"{"ab"[i % 2]}"\n' for i in range(9)))
     assert [(e.text, e.label) for e in read_labeled([path])][:2] == [("good film 0", "a"), ("good film 1", "b")]
+
+
+def test_a_row_of_csv_without_cells_at_the_end_has_blank_ones(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label,note\na film,good,x\na dull film,bad\nno label\n")
+    rows = read_labeled([path])
+    assert [(row.text, row.label) for row in islice(rows, 2)] == [("a film", "good"), ("a dull film", "bad")]
+    with pytest.raises(CorpusError, match=r"a\.csv:4: expected 3 columns \(text, label, note\), found 1"):
+        next(rows)
+    path.write_text("en,fr,note\nOne,Un,x\nTwo,Deux\n")
+    keys = ["src=en", "tgt=fr"]
+    assert [pair.tgt for pair in read_pairs([path], keys=keys)] == ["Un", "Deux"]
+    path = path.rename(tmp_path / "a.tsv")  # in which a text may be on two lines by mistake
+    path.write_text("en\tfr\tnote\nOne\tUn\tx\nTwo\tDeux\n")
+    with pytest.raises(CorpusError, match=r"a\.tsv:3: expected 3 columns"):
+        list(read_pairs([path], keys=keys))

@@ -121,6 +121,15 @@ def test_each_person_of_a_cue_has_lines_of_its_own():
     assert "- ARE YOU COMING, OR NOT?\n- NO, <i>NEVER</i>.\n\n1" in shouted(document).decode()
 
 
+def test_an_empty_line_or_none_ends_no_cue_of_subrip():
+    times = "00:00:01,000 --> 00:00:02,000"
+    text = f"1\n{times}\nThe cat\n\nsat here.\n2\n{times}\nTen\n10\n\n\n3\n{times}\n\nLate\n"
+    document = read("a.srt", text)
+    assert texts(document) == ["The cat", "sat here.", "Ten 10", "Late"]
+    assert kept(document).decode() == text
+    assert texts(read("a.vtt", f"WEBVTT\n\n{times}\nThe cat\n\nno text\n")) == ["The cat"]
+
+
 VTT = """\
 WEBVTT - Kind: captions
 

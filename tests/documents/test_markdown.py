@@ -15,7 +15,8 @@ PARTS = st.sampled_from([
     "word", "Two words", "*a*", "**bold**", "`code`", "[link](http://x.y/a_b)", "![image](a.png)", "# ", "\n", "\n\n",
     "- ", "1. ", "> ", "  ", "\\*", "_x_",
     "a_b_c", "|", "---", "<b>", "</b>", "<!-- c -->", "&amp;", "```\n", "    ", "$x$", "2 * 3", "[^1]", "~~no~~", ".",
-    "\\\n", "  \n", "é", "\t", "~", "[", "](", "\r\n",
+    "\\\n", "  \n", "é", "\t", "~", "[", "](", "\r\n", ":::tip T", '!!! note "T"\n', '=== "T"\n', "> [!NOTE]\n", "$$\n",
+    "```{note}\n", "{#id}", "{{ x }}", "[[p]]", "![a](b)",
 ])  # fmt: skip
 
 
@@ -72,7 +73,7 @@ def test_a_translation_with_any_alignment_has_each_code_once(text, seed):
         for t, w in zip(texts(document), words, strict=True)
     ]
     result = by_alignment(document, words, alignments).decode()
-    for code in ("`code x`", "[", "](http://x.y 'T')", "![image](a.png)", "<b>", "</b>", "<http://x.y>"):
+    for code in ("`code x`", "[", "](http://x.y 'T')", "![", "](a.png)", "<b>", "</b>", "<http://x.y>"):
         assert result.count(code) == text.count(code)
     for mark in ("*", "~~"):  # left out in pairs, where no word is aligned
         assert result.count(mark) <= text.count(mark)
@@ -98,6 +99,38 @@ def test_a_translation_with_any_alignment_has_each_code_once(text, seed):
     ],
 )  # fmt: skip
 def test_examples(text, expected):
+    document = read("a.md", text)
+    assert shouted(document).decode() == expected
+    assert kept(document).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (":::tip My title\nText *x*.\n:::\n", ":::tip MY TITLE\nTEXT *X*.\n:::\n"),
+        ("::: warning\nText.\n\nMore.\n:::\n", "::: warning\nTEXT.\n\nMORE.\n:::\n"),
+        ('!!! note "A title"\n    Text.\n\n    More `c`.\n\n        code\n\nAfter.\n',
+         '!!! note "A TITLE"\n    TEXT.\n\n    MORE `c`.\n\n        code\n\nAFTER.\n'),
+        ('=== "Linux"\n\n    Run:\n\n    ```sh\n    ls\n    ```\n',
+         '=== "LINUX"\n\n    RUN:\n\n    ```sh\n    ls\n    ```\n'),
+        ("- item\n\n    ??? tip\n        text\n", "- ITEM\n\n    ??? tip\n        TEXT\n"),
+        ("!!! note\n\ttext\n", "!!! note\n\tTEXT\n"), ("\\!!! note\n", "\\!!! NOTE\n"),
+        ('!!! note "note"\n    text\n', '!!! note "note"\n    TEXT\n'),
+        ("> [!NOTE]\n> text\n", "> [!NOTE]\n> TEXT\n"), ("> [!tip] Title\n> text\n", "> [!tip] TITLE\n> TEXT\n"),
+        ("```{note}\n:class: tip\nText.\n```\n", "```{note}\n:class: tip\nTEXT.\n```\n"),
+        ("````{admonition} Title\nText.\n```py\nx = 1\n```\nMore.\n````\n",
+         "````{admonition} TITLE\nTEXT.\n```py\nx = 1\n```\nMORE.\n````\n"),
+        ("```\n:::tip a\n!!! note\n    b\n```\n",) * 2, ("$$\na = b\n\nc\n$$\nText\n", "$$\na = b\n\nc\n$$\nTEXT\n"),
+        ("$$\none is no formula\n", "$$ ONE IS NO FORMULA\n"), ("$$ x $$ and\n", "$$ x $$ AND\n"),
+        ("# Title {#my-id}\n", "# TITLE {#my-id}\n"), ("{% include a.html %}\n",) * 2,
+        ("hi {{ user.name }} and {ref}`a b`\n", "HI {{ user.name }} AND {ref}`a b`\n"),
+        ("see [[Page]] or [[1]](http://x.y) now\n", "SEE [[Page]] OR [[1]](http://x.y) NOW\n"),
+        ("see ![a cat](c.png 'T') and ![](x.png)\n", "SEE ![A CAT](c.png 'T') AND ![](x.png)\n"),
+        ("[![Alt](b.svg)](http://x.y)\n", "[![ALT](b.svg)](http://x.y)\n"),
+        ("![alt]\n\n[alt]: x.png\n", "![ALT][alt]\n\n[alt]: x.png\n"),
+    ],
+)  # fmt: skip
+def test_dialects(text, expected):
     document = read("a.md", text)
     assert shouted(document).decode() == expected
     assert kept(document).decode() == text
@@ -161,6 +194,15 @@ def test_codes_follow_their_words():
         "$a" * 10_000,
         "> " * 3_000 + "a",
         "_a " * 300,
+        "!!! a\n" * 5_000,
+        "".join(" " * (4 * i) + "!!! a\n" for i in range(1_000)),
+        "```{note}\n" * 5_000 + "a",
+        "$$a" * 5_000,
+        "{{a" * 5_000,
+        "{%" * 10_000,
+        "{#a" * 5_000,
+        "![a" * 5_000,
+        "[[a" * 5_000,
     ],
 )
 def test_hostile_files_are_read_or_refused_in_time(text):

@@ -145,6 +145,9 @@ def test_translations_in_chunks_are_evaluated_as_those_of_the_model(model, corpu
     shouted = write_lines(tmp_path / "shouted", (corpus / "dev.fr").read_text().upper().splitlines())
     done = glassformer(*test, "--json", "--outputs", shouted, "--interval", "--lowercase")
     assert json.loads(done.stdout)["BLEU"]["interval"] == pytest.approx([100, 100])
+    compared = glassformer("compare", model, *test[1:], "--tokenize", "char", "--json")
+    by_character = glassformer(*test, "--tokenize", "char", "--json")
+    assert json.loads(compared.stdout.splitlines()[0])["first"] == json.loads(by_character.stdout)["BLEU"]["score"]
     write_lines(tmp_path / "short", ["a"])
     refused(glassformer(*test, "--outputs", tmp_path / "short"), 1, "short: 1 lines, and there are", "a line")
     refused(glassformer(*test, "--outputs", tmp_path / "none"), 1, "none: no such file")

@@ -239,6 +239,8 @@ def test_a_model_compared_with_itself_is_no_better(train, kind):
     scores = json.loads(glassformer("evaluate", model, dev, "--json", "--interval").stdout)
     low, high = scores[row["metric"]]["interval"]
     assert low <= scores[row["metric"]]["score"] <= high
+    assert "--tokenize: for models that translate" in refused("compare", model, model, dev, "--tokenize", "zh")
+    assert "--lowercase: for models that translate" in refused("evaluate", model, dev, "--lowercase")
 
 
 def test_a_comparison_has_all_metrics_if_a_model_predicts_another_class(train, tmp_path):

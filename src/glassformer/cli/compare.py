@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from glassformer.cli.options import Device, Json, Threads
-from glassformer.cli.reading import ReadFlags, read_options
+from glassformer.cli.reading import BleuTokenizer, ReadFlags, bleu_options, read_options
 from glassformer.config import JsonObject
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def compare(
     src: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     ref: Path | None = None,
     read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
+    tokenize: BleuTokenizer = None,
+    lowercase: bool = False,
     json: Json = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -39,6 +41,8 @@ def compare(
         files: Test set: labeled text, tagged text, questions or pairs.
         src: Source text, or a TSV or JSONL file of pairs.
         ref: Reference translations, line by line.
+        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a.
+        lowercase: Ignore case in BLEU.
         json: Print the metrics as JSON.
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
@@ -57,10 +61,11 @@ def compare(
         raise ConfigError(
             f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
         )
+    bleu = bleu_options(tasks[0], tokenize, lowercase=lowercase)
     examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read, tasks[0])))
     outputs = [task.evaluate(examples)[0] for task in tasks]
     classes = sorted({*tasks[0].references(examples), *chain(*outputs)}) if tasks[0].output_type == "classes" else None
-    statistics = [tasks[0].bootstrap_statistics(lines, examples, classes) for lines in outputs]
+    statistics = [tasks[0].bootstrap_statistics(lines, examples, classes, **bleu) for lines in outputs]
     if not statistics[0]:
         raise ConfigError(f"{tasks[0].name}: its metrics cannot be compared example by example.")
     for name, (first_statistics, from_sums) in statistics[0].items():

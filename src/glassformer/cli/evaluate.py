@@ -4,13 +4,13 @@ import json as json_module
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from glassformer.cli.files import check_no_options, check_writable
 from glassformer.cli.options import Device, Ensemble, Json, Threads, decode_options, flags
-from glassformer.cli.reading import ReadFlags, read_options
+from glassformer.cli.reading import BleuTokenizer, ReadFlags, bleu_options, read_options
 from glassformer.config import JsonObject
 from glassformer.decode_config import DecodeConfig
 
@@ -33,7 +33,7 @@ def evaluate(
     out: Path | None = None,
     outputs: Path | None = None,
     ensemble: Ensemble = (),
-    tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
+    tokenize: BleuTokenizer = None,
     lowercase: bool = False,
     interval: bool = False,
     json: Json = False,
@@ -57,7 +57,7 @@ def evaluate(
         out: Also write the model's outputs to this file, one line for each example. Not for language models.
         outputs: Translations to evaluate instead of the model's, one line for each example: those of
             `glassformer translate test.en --lines --out FOLDER`, which can be interrupted, or of another system.
-        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text.
+        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a.
         lowercase: Ignore case in BLEU.
         interval: Also print a 95% confidence interval of each metric, by bootstrap resampling of the examples.
         json: Print the metrics as JSON.
@@ -77,6 +77,7 @@ def evaluate(
     decoding = decode_options(options)
     task = open_model(model, device, threads, precision=decoding.precision)
     task.check_options(decoding)
+    bleu = bleu_options(task, tokenize, lowercase=lowercase)
     join_ensemble(task, ensemble, device)
     examples = list(task.read(sources, [ref] if ref else [], read_options(read, task)))
     if not examples:
@@ -90,21 +91,17 @@ def evaluate(
             what = "options of decoding, --ensemble and --out have no effect"
             raise ConfigError(f"--outputs: nothing is translated; {what}.\n  Leave them out.")
         lines = read_outputs(outputs, len(examples))
-        scores = task.scores_of(lines, examples, tokenize=tokenize, lowercase=lowercase)
+        scores = task.scores_of(lines, examples, **bleu)
     elif isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
-            lines, scores = task.evaluate(examples, decoding, tokenize=tokenize, lowercase=lowercase, progress=progress)
+            lines, scores = task.evaluate(examples, decoding, **bleu, progress=progress)
     else:
         lines, scores = task.evaluate(examples, decoding)
     if out:
         out.write_text("".join(re.sub(r"[\r\n]+", " ", line) + "\n" for line in lines), encoding="utf-8")
     intervals = {}
     if interval:
-        if isinstance(task, Translator):
-            found = task.bootstrap_statistics(lines, examples, tokenize=tokenize, lowercase=lowercase)
-        else:
-            found = task.bootstrap_statistics(lines, examples)
-        for name, (statistics, metric_from_sums) in found.items():
+        for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples, **bleu).items():
             estimate = bootstrap(statistics, metric_from_sums)
             intervals[name] = (estimate.low, estimate.high)
         if without := [score.name for score in scores if score.name not in intervals]:

@@ -1,9 +1,10 @@
 """Command-line options of the commands that read corpora."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.cli.options import flags, given
 from glassformer.corpora.read_options import ReadOptions
+from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ ReadFlags: Any = flags(TrainConfig, only=("format", "keys", "skip_bad", "fuzzy")
 """Options of the commands that read the text of any task."""
 PairFlags: Any = flags(TrainConfig, only=("format", "keys", "fuzzy"))
 """Options of the commands that read parallel text."""
+BleuTokenizer = Literal["13a", "intl", "char", "zh", "none"] | None
+"""Option of the commands that compute BLEU."""
 
 
 def languages_of(task: "AnyTask") -> tuple[str, ...]:
@@ -29,3 +32,19 @@ def read_options(record: object, task: "AnyTask") -> ReadOptions:
     options = ReadOptions(**given(record), languages=languages_of(task))
     options.check_used(task.read_options, task.name)
     return options
+
+
+def bleu_options(task: "AnyTask", tokenize: BleuTokenizer, *, lowercase: bool) -> dict[str, Any]:
+    """The arguments of the methods that compute BLEU; none for other tasks than translation.
+
+    Raises:
+        ConfigError: an option has no effect for the task.
+    """
+    from glassformer.tasks.translation import Translator
+
+    if isinstance(task, Translator):
+        return {"tokenize": tokenize or "13a", "lowercase": lowercase}
+    for option, value in (("--tokenize", tokenize), ("--lowercase", lowercase)):
+        if value:
+            raise ConfigError(f"{option}: for models that translate, not for {task.name}.\n  Leave it out.")
+    return {}

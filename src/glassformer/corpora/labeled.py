@@ -190,7 +190,7 @@ def _read_table(table: Table, indices: Mapping[str, int]) -> Iterator[Labeled | 
             yield Labeled("", None, "", str(table.path), number)
             continue
         try:
-            table.check_width(cells, number)
+            cells = table.checked(cells, number, indices.values())
             yield _record({field: cells[i] for field, i in indices.items()}, table.path, number)
         except CorpusError as error:
             yield BadRowError(str(error), table.path, number)

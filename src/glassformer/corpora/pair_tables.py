@@ -37,7 +37,7 @@ class PairTable:
         Raises:
             CorpusError: it has fewer or more cells than the header.
         """
-        self.table.check_width(cells, number)
+        cells = self.table.checked(cells, number, (self.src, self.tgt))
         return cells[self.src], cells[self.tgt]
 
     @property

@@ -95,7 +95,7 @@ def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]
     for number, cells in table.rows():
         if not any(cell.strip() for cell in cells):  # a blank line, for example at the end
             cells = [""] * len(table.names)
-        table.check_width(cells, number)
+        cells = table.checked(cells, number, indices.values())
         text = joined([cells[i] for i in indices.values()])
         yield Row("cells", csv_line(cells, table.delimiter), table.delimiter, text)
 

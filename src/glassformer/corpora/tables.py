@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -80,17 +80,24 @@ class Table:
                 )
         return {field: index for field, index in indices.items() if index is not None}
 
-    def check_width(self, cells: Sequence[str], number: int) -> None:
-        """Check that a row has a cell for each column.
+    def checked(self, cells: Sequence[str], number: int, used: Collection[int]) -> list[str]:
+        """The cells of a row, one for each column. Programs leave out blank cells at the end of a row of CSV: a row may
+        have fewer cells, but all that are used.
+
+        Args:
+            used: indices of the columns that are used.
 
         Raises:
             CorpusError: fewer or more cells.
         """
-        if len(cells) != len(self.names):
+        n_missing = len(self.names) - len(cells)
+        is_cut = n_missing > 0 and self.is_quoted and max(used) < len(cells)
+        if n_missing and not is_cut:
             raise CorpusError(
                 f"{name(self.path)}:{number}: expected {len(self.names)} columns ({', '.join(self.names)}),"
                 f" found {len(cells)}.\n  The line begins {cells[0][:40] if cells else ''!r}. Fix or delete it."
             )
+        return [*cells, *[""] * n_missing]
 
     def outline(self) -> str:
         """The header and two rows, for messages."""

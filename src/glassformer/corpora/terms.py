@@ -184,8 +184,9 @@ def rows_of(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, Sequenc
         is_header = named is not None and not table.has_header  # one that the table was not known to have
         for number, cells in islice(table.rows(), int(is_header), None):
             if any(cells):
-                table.check_width(cells, number)
-                yield number, [cells[column] for column in named or (0, 1)]
+                columns = named or (0, 1)
+                cells = table.checked(cells, number, columns)
+                yield number, [cells[column] for column in columns]
         return
     for number, line in enumerate(read_lines(path), 1):
         if line.strip() and not line.startswith("#") and not (number == 1 and is_pair_header(line.split("\t"))):

@@ -11,6 +11,7 @@ from markdown_it.common.utils import normalizeReference
 
 from glassformer.documents.codes import Code, flowing, merged
 from glassformer.documents.document import Document, Entry, Piece, Segment
+from glassformer.documents.markdown_blocks import standard
 from glassformer.documents.text import decode
 
 FRONT_MATTER = re.compile(
@@ -18,11 +19,12 @@ FRONT_MATTER = re.compile(
 )
 CODE = re.compile(
     r"""(?P<escape>\\[!-/:-@\[-`{-~])
-    |(?P<code>(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))
-    |(?P<math>\$\$?(?=\S)[^$\n]{1,300}?(?<=\S)\$\$?(?!\w))
-    |(?P<image>!\[[^\]]*\](?:\([^)\s]*(?:\s+"[^"]*")?\)|\[[^\]]*\])?)
-    |(?P<note>\[\^[^\]\s]+\])
-    |(?P<open>\[)(?=[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\](?:\([^)\n]*\)|\[[^\]]*\]))
+    |(?P<code>(?:\{[\w:+-]{1,40}\})?(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))
+    |(?P<math>\$\$[^$]{1,1000}\$\$|\$(?=\S)[^$\n]{1,300}?(?<=\S)\$(?!\w))
+    |(?P<template>\{%.{1,300}?%\}|\{\{.{1,300}?\}\}|\{[:.\#][^{}\n]{1,100}\})
+    |(?P<image>!\[[\W\d_]{0,100}?\](?:\([^)\s]*(?:\s+"[^"]*")?\)|\[[^\]]*\])?)
+    |(?P<note>\[\^[^\]\s]+\]|\[\[[^\[\]\n]{1,100}\]\](?![(\[]))
+    |(?P<open>!?\[)(?=[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\](?:\([^)\n]*\)|\[[^\]]*\]))
     |(?P<close>\](?:\([^)\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\]]*\]))
     |(?P<shortcut>\[(?P<label>[^\[\]]{1,300})\](?![(\[:]))
     |(?P<auto><(?:https?|ftp|mailto):[^>\s]*>|https?://[^\s<>()]+)
@@ -80,7 +82,7 @@ def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str]]
         starts.append(match.end())
     starts.append(len(text))
     end = 0
-    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text, env):
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(standard(text), env):
         if token.type != "inline" or not token.map or not token.content.strip():
             continue
         position = max(end, starts[token.map[0]])
@@ -127,7 +129,7 @@ def codes(content: str, references: Collection[str]) -> list[str | Code]:
         results.append(content[position : match.start()].replace("\n", " "))
         position = scanned = match.end()
         kind, raw = match.lastgroup or "", match[0]
-        name = {"open": "[", "close": "["}.get(kind, raw)
+        name = "[" if kind in ("open", "close") else raw
         if kind == "tag" and (tag := re.match(r"</?([A-Za-z][\w-]*)", raw)):
             name = f"<{tag[1].lower()}"
         if label:

@@ -87,9 +87,18 @@ def cue_pieces(whole: str) -> list[str | Segment]:
     return [whole]
 
 
+def is_number(lines: list[str], i: int) -> bool:
+    """Whether a line is the number of a cue: the times are in the next line.
+
+    Args:
+        lines: lines and line ends, one after the other.
+    """
+    return lines[i].strip().isdecimal() and i + 2 < len(lines) and TIMES.fullmatch(lines[i + 2]) is not None
+
+
 def read_subtitles(name: str, data: bytes) -> Document:
     """Subtitles (SubRip, WebVTT): the lines of a cue are one segment, those of several persons one for each. Numbers,
-    times and positions keep their bytes.
+    times and positions keep their bytes. Only in WebVTT does an empty line end a cue; in SubRip, the next number does.
 
     Raises:
         CorpusError: it is no text, or has no cue.
@@ -100,6 +109,7 @@ def read_subtitles(name: str, data: bytes) -> Document:
     lines = LINE_END.split(text)
     cue: list[str] = []  # the lines and line ends of the text of a cue
     in_cue = False
+    is_webvtt = text.lstrip("\ufeff")[:6] == "WEBVTT"
 
     def close() -> None:
         whole = "".join(cue)
@@ -113,15 +123,15 @@ def read_subtitles(name: str, data: bytes) -> Document:
             close()
             in_cue, n_cues = True, n_cues + 1
             pieces.append(line + end)
-        elif in_cue and line.strip():
+        elif in_cue and line.strip() and not is_number(lines, i):
             cue += [line, end]
         else:
             close()
-            in_cue = False
+            in_cue = in_cue and not line.strip() and not is_webvtt
             pieces.append(line + end)
     close()
     if not n_cues:
         raise CorpusError(
             f"{name}: no subtitles: no line like 00:00:01,000 --> 00:00:02,500.\n  Save it as SubRip or WebVTT."
         )
-    return Document(pieces, encoding=encoding, protect=("entities",) if text.lstrip("\ufeff")[:6] == "WEBVTT" else ())
+    return Document(pieces, encoding=encoding, protect=("entities",) if is_webvtt else ())

@@ -1,0 +1,105 @@
+"""Blocks of Markdown's dialects: admonitions, alerts, tabs, formulas."""
+
+import re
+from dataclasses import dataclass, field
+
+LINE = re.compile(r"\r\n|\n|\r")
+MARKS = r"(?P<marks>[ \t>]*)"
+CONTAINER = re.compile(
+    MARKS + r":{3,}[ \t]*(?:\{[^{}]*\}|[\w-]+)?[ \t]*"
+    r"(?:\[(?P<label>[^\[\]]*)\]|(?P<title>[^:{}\[\]]*))(?:\{[^{}]*\})?[ \t]*"
+)
+"""The first or the last line of a container: `:::tip Title` of Docusaurus, VitePress, Pandoc and MyST."""
+ADMONITION = re.compile(
+    MARKS + r"(?:(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+[\w-]+)*|===[+!]?)(?:[ \t]+\"(?P<title>[^\"\\]*)\")?[ \t]*"
+)
+"""The line before an indented block: `!!! note "Title"` of Python-Markdown and MkDocs, `=== "Title"` of a tab."""
+ALERT = re.compile(MARKS + r"\[![A-Za-z]+\][+-]?(?P<title>.*)")
+"""The first line of an alert in a quotation: `> [!NOTE]` of GitHub, `> [!tip] Title` of Obsidian."""
+FENCE = re.compile(MARKS + r"(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
+DIRECTIVE = re.compile(
+    r"\{(?:admonition|attention|caution|danger|error|hint|important|note|seealso|sidebar|tip|topic|warning)\}(?P<title>.*)"
+)
+"""Directives of MyST in a fence that have text."""
+OPTION = re.compile(r"[ \t>]*:[\w-]+:.*")
+"""An option of a directive of MyST, before its text."""
+INDENT = 4
+"""Columns by which the text of an admonition is indented."""
+
+
+@dataclass(slots=True)
+class Blocks:
+    """What is open at a line of a file."""
+
+    indents: list[int] = field(default_factory=list)
+    """Columns of the texts of admonitions, one within another."""
+    code: str = ""
+    """The fence of a block of code."""
+    directives: list[str] = field(default_factory=list)
+    """The fences of directives."""
+    has_options: bool = False
+    """Options of a directive may follow."""
+    in_formula: bool = False
+
+
+def standard(text: str) -> str:
+    """A file in CommonMark, line by line: blank lines in place of those that only begin or end a block of a dialect,
+    titles of blocks as headings, and texts of blocks without their indentation.
+    """
+    blocks = Blocks()
+    lines = LINE.split(text)
+    closed = [i for i, line in enumerate(lines) if line.strip(" \t>") == "$$"]
+    if len(closed) % 2:
+        closed = closed[:-1]
+    formulas = set(closed)
+    return "\n".join(standard_line(line, blocks, i in formulas) for i, line in enumerate(lines))
+
+
+def standard_line(line: str, blocks: Blocks, is_formula: bool) -> str:
+    """A line in CommonMark; see `standard`.
+
+    Args:
+        is_formula: it begins or ends a formula.
+    """
+    text = line.lstrip(" \t")
+    width = len(line[: len(line) - len(text)].expandtabs(INDENT))
+    line = " " * width + text
+    while blocks.indents and line.strip() and width < blocks.indents[-1]:
+        blocks.indents.pop()
+    line = line[min(width, INDENT * len(blocks.indents)) :]
+    fence = FENCE.fullmatch(line)
+    if blocks.code:
+        if fence and fence["fence"].startswith(blocks.code) and not fence["info"].strip():
+            blocks.code = ""
+        return line
+    if is_formula or blocks.in_formula:
+        blocks.in_formula ^= is_formula
+        return ""
+    if blocks.has_options and OPTION.fullmatch(line):
+        return ""
+    blocks.has_options = False
+    if fence:
+        directive = DIRECTIVE.fullmatch(fence["info"].strip())
+        if directive:
+            blocks.directives.append(fence["fence"])
+            blocks.has_options = True
+            return heading(line, fence["marks"], directive["title"].strip())
+        if blocks.directives and fence["fence"].startswith(blocks.directives[-1]) and not fence["info"].strip():
+            blocks.directives.pop()
+            return ""
+        blocks.code = fence["fence"]
+        return line
+    if match := CONTAINER.fullmatch(line):
+        return heading(line, match["marks"], (match["label"] or match["title"] or "").strip())
+    if match := ADMONITION.fullmatch(line):
+        blocks.indents.append(width + INDENT)
+        return heading(line, match["marks"], match["title"] or "")
+    if (match := ALERT.fullmatch(line)) and ">" in match["marks"]:
+        return heading(line, match["marks"], match["title"].strip())
+    return line
+
+
+def heading(line: str, marks: str, title: str) -> str:
+    """A heading in place of a line that begins a block, if its title is found in it where it is."""
+    is_found = title and line.find(title) == line.rindex(title)
+    return f"{marks}# {title}" if is_found else marks.rstrip()
