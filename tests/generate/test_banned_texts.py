@@ -7,7 +7,9 @@ import torch
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
+from glassformer.generate import engine
 from glassformer.generate.rules import BannedTexts
+from glassformer.generate.search import BeamSearch
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.translation import Translator
@@ -56,6 +58,20 @@ def test_banned_texts_do_not_occur(translator, options):
     for text in (t.text for nbest in found for t in nbest):
         assert not any(ban in text[begin:] for ban in banned)
         assert text.startswith(options.get("prefix", ""))
+
+
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 4, "nbest": 4}, {"beam": 2, "prefix": "the"}], ids=str)
+def test_many_banned_tokens_give_the_same_outputs_by_all_logits(translator, options, monkeypatch):
+    sources = ["The dog ran.", "the cat", "Über dogs", "the mat"]
+    config = DecodeConfig(max_length=12, no_repeat_ngram_size=0, ban=("o", "at"), **options)
+
+    def outputs():
+        return [[(t.text, t.ids) for t in nbest] for nbest in translator.translate(sources, config)]
+
+    expected = outputs()
+    monkeypatch.setattr(engine, "MAX_EXCLUDED", 0)
+    monkeypatch.setattr(BeamSearch, "n_most_probable", None)  # it is not called
+    assert outputs() == expected
 
 
 def test_an_empty_text_cannot_be_banned():

@@ -136,7 +136,8 @@ def test_results_are_metrics_without_each_part_by_descending_importance(kind):
 @pytest.mark.parametrize(
     ("name", "family", "sizes"),
     [("translation", "transformer", {}), ("translation", "transformer", {"attention": "additive"}),
-     ("causal-lm", "gpt2", {}), ("masked-lm", "bert", {})],
+     ("causal-lm", "gpt2", {}), ("causal-lm", "llama", {"qkv_bias": True, "n_kv_heads": None}),
+     ("masked-lm", "bert", {})],
 )  # fmt: skip
 def test_pruning_equals_disabling(name, family, sizes, tmp_path):
     task = make(name, family, **sizes)

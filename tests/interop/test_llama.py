@@ -11,6 +11,7 @@ transformers = pytest.importorskip("transformers")
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.limits import MAX_TOKENS
 from glassformer.models.decoding import decodable
 from glassformer.models.llama import LlamaConfig
 from glassformer.tasks.registry import load
@@ -152,3 +153,17 @@ def test_all_impossible_sizes_are_named_at_once():
     assert "d_model = 35 is not divisible by n_heads = 6" in message
     assert "n_heads = 6 is not divisible by n_kv_heads = 4" in message
     assert "d_head = 5 must be even" in message
+
+
+def test_a_model_of_many_positions_is_used_up_to_the_limit(tmp_path):
+    n = write_tokenizer(tmp_path / "theirs")
+    sizes = {**SIZES, **LAYOUTS["Qwen2"], "max_position_embeddings": 32_768}
+    config = transformers.Qwen2Config(vocab_size=n + 3, **sizes)
+    random_model("Qwen2ForCausalLM", config).save_pretrained(tmp_path / "theirs")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    assert load(tmp_path / "ours", device="cpu").config.max_len == MAX_TOKENS
+
+
+def test_the_base_of_the_rotation_is_written_for_transformers_4_too(folders):
+    config = json.loads((folders / "back" / "config.json").read_text())
+    assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]

@@ -115,3 +115,60 @@ def test_classifiers_with_other_pooling_than_berts_are_refused(sizes, pooling, t
         UserError, match=f"classifies the first token after a dense layer; this model classifies {pooling}"
     ):
         exported(task, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "sizes", "match"),
+    [
+        (
+            "translation",
+            "transformer",
+            {"activation": "gated_silu"},
+            "a transformer with the activation function gated",
+        ),
+        ("causal-lm", "gpt2", {"activation": "gated_gelu"}, "a gpt2 with the activation function gated_gelu"),
+        ("masked-lm", "bert", {"activation": "gated_silu"}, "a bert with the activation function gated_silu"),
+        (
+            "translation",
+            "t5",
+            {"d_head": 5, "activation": "gated_silu"},
+            "a t5 with the activation function gated",
+        ),
+        ("classification", "bert", {"n_token_types": 0}, "n_token_types = 0.* pooler_activation = tanh"),
+        ("classification", "bert", {"pooler_activation": "relu"}, "n_token_types = 2.* pooler_activation = relu"),
+        ("masked-lm", "bert", {"n_token_types": 0, "pre_norm": True}, "pre_norm = True"),
+        ("masked-lm", "bert", {"n_token_types": 0, "position_offset": 2}, "position_offset = 2"),
+        ("masked-lm", "bert", {"n_token_types": 0, "norm_eps": 1e-5}, "norm_eps = 1e-05"),
+    ],
+)
+def test_models_that_transformers_does_not_have_are_refused(name, family, sizes, match, tmp_path):
+    with pytest.raises(UserError, match=f"{match}.*: transformers has no such model, so it cannot be exported"):
+        exported(make(name, family, **sizes), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["masked-lm", "classification"])
+def test_models_without_token_types_are_distilberts(name, tmp_path):
+    task = make(name, n_token_types=0, pooler_activation="relu")
+    found, model, tokenizer = exported(task, tmp_path)
+    assert found == "DistilBert" + KINDS[name]
+    lines = [line for line in LINES if len(task.tokenizer.encode(line)) < 27][:5]
+    given = tokenizer(lines, padding=True, return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        logits = model(**given).logits
+        if name == "classification":
+            torch.testing.assert_close(torch.as_tensor(task.logits(lines)), logits, rtol=1e-4, atol=1e-4)
+        else:
+            there = given["attention_mask"].bool()
+            expected = task.model.mlm_logits(task.model(given["input_ids"]))[there]
+            torch.testing.assert_close(logits[there], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_untied_t5_with_scaled_output_has_the_scale_in_its_weights(tmp_path):
+    task = make("translation", "t5", d_head=5, tie_embeddings=False)
+    _, model, tokenizer = exported(task, tmp_path)
+    given = tokenizer(LINES[:3], padding=True, return_tensors="pt", return_token_type_ids=False)
+    tgt = ragged(task.config.vocab_size, task.tokenizer.pad_id, (7,) * 3)
+    tgt[:, 0] = task.tokenizer.bos_id
+    with torch.no_grad():
+        found = task.model.logits(task.model(given["input_ids"], tgt))
+        torch.testing.assert_close(found, model(**given, decoder_input_ids=tgt).logits, rtol=1e-4, atol=1e-4)

@@ -118,6 +118,15 @@ def test_a_sentencepiece_model_gives_the_ids_of_sentencepiece(tmp_path, model_ty
         assert [found.decode(ids) for ids in expected] == theirs.decode(expected)
 
 
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_sentencepiece_model_may_keep_spaces_and_line_ends(tmp_path, model_type):
+    options = {"remove_extra_whitespaces": False, "normalization_rule_name": "identity", "byte_fallback": True}
+    theirs = train_spm(tmp_path, model_type=model_type, vocab_size=480, **options)
+    found = import_tokenizer(tmp_path, {**T5, "model_type": "gpt2"}, "decoder")
+    texts = [*LINES, *STRANGE, "the cat\n    sat  here\n", " the dog", "a\tb"]
+    assert found.encode_batch(texts) == theirs.encode(texts)
+
+
 @pytest.fixture
 def marian(tmp_path):
     """A folder with two SentencePiece models and a joint vocabulary, as of OPUS-MT."""

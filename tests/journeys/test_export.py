@@ -32,6 +32,9 @@ GATED = {"activation": "gated_gelu"}
 MODELS = {
     "transformer": ("translation", "transformer", {}),
     "transformer pre-norm": ("translation", "transformer", {"pre_norm": True, "activation": "silu"}),
+    "transformer gated": ("translation", "transformer", {"activation": "gated_silu"}),
+    "gpt2 gated": ("causal-lm", "gpt2", {"activation": "gated_gelu"}),
+    "bert gated": ("feature-extraction", "bert", {"activation": "gated_silu"}),
     "marian": ("translation", "transformer", {"sinusoid_layout": "concat", "output_bias": True}),
     "pruned": ("translation", "transformer", {"pre_norm": True, **PRUNED}),
     "summaries": ("summarization", "gpt2", {}),

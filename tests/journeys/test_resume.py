@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from glassformer.training.trainer import Trainer
 from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer
 
@@ -141,6 +142,25 @@ def test_a_larger_budget_resumes_the_run(corpus, tmp_path):
     assert "Resuming from step 10" in done.stderr
     assert done.returncode == 0
     assert (out / "checkpoints" / "step-20").is_dir()
+
+
+@pytest.mark.slow
+def test_a_smaller_budget_is_validated_where_it_ends(corpus, tmp_path, monkeypatch):
+    make_update = Trainer.make_update
+
+    def until_10(self, stop):
+        signum = make_update(self, stop)
+        if self.progress.step == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return signum
+
+    monkeypatch.setattr(Trainer, "make_update", until_10)
+    out = tmp_path / "run"
+    few = ["train", corpus / "train.en", corpus / "train.fr", "--out", out, *SMALL, "--validate-every", 6]
+    assert glassformer(*few, "--steps", 20).returncode == 143
+    assert glassformer(*few, "--steps", 10).returncode == 0
+    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in records if "dev_bleu" in record] == [6, 10]
 
 
 @pytest.mark.slow

@@ -44,6 +44,13 @@ def train(corpus, out, *more):
     return ["train", *files, "--out", out, *SHORT, *LANGUAGES, *more]
 
 
+def test_text_that_is_in_the_pairs_is_no_more_text(corpus, tmp_path):
+    done = glassformer(*train(corpus, tmp_path / "run", "--more-tgt", corpus / "train.fr"))
+    assert done.returncode == 1
+    assert "train.fr: no line that is neither in the pairs nor in the dev set" in done.stderr
+    assert "leave --more-tgt out" in done.stderr
+
+
 @pytest.mark.slow
 def test_monolingual_text_of_both_sides_is_translated_and_used(corpus, texts, tmp_path):
     out = tmp_path / "run"
@@ -267,6 +274,14 @@ def test_members_that_do_not_fit(corpus, model, tmp_path):
     done = glassformer("translate", model, "--ensemble", other, stdin="a\n")
     assert done.returncode in (1, 2)
     assert "has another vocabulary than the first model" in done.stderr
+    short = tmp_path / "short"
+    options = [*SMALL, *RARE, "--steps", 2, "--max-len", 64]
+    glassformer("train", corpus / "train.en", corpus / "train.fr", "--out", short, *options)
+    done = glassformer("translate", model, "--ensemble", short, stdin="a\n")
+    assert done.returncode == 2
+    assert "short: its texts have at most 64 tokens" in done.stderr
+    assert "Name it first" in done.stderr
+    assert glassformer("translate", short, "--ensemble", model, stdin="a\n").returncode == 0
 
 
 def test_a_student_of_two_models_and_references(corpus, teachers, tmp_path):

@@ -340,3 +340,49 @@ def test_json_keeps_blank_lines_and_names_lines_that_are_cut(train):
         assert [record["input"].strip() for record in records] == ["a film", "", "", long.strip()]
         assert [bool(record["output"]) for record in records] == [True, False, False, True]
         assert "line 4: longer than the maximum length" in ended.stderr
+
+
+def test_options_of_size_beside_a_model_are_refused(train, tmp_path):
+    model, _, command = train("classification")
+    again = ["train", command[1], "--init-from", model, "--out", tmp_path / "run", "--steps", 2, *RARE]
+    for option, value in (("--max-len", 64), ("--d-model", 64), ("--n-layers", 4), ("--tokenizer", "char")):
+        output = refused(*again, option, value)
+        assert f"{option} {value}: --init-from {model} keeps the size and the tokenizer of its model" in output
+        assert "Leave it out" in output
+    assert not (tmp_path / "run" / "run.toml").exists()
+    assert glassformer(*again, "--d-model", 32).returncode == 0  # as it is
+    assert glassformer("train", "--repeat", tmp_path / "run", "--out", tmp_path / "again").returncode == 0
+
+
+def test_a_dev_set_without_a_loss_is_refused(tmp_path):
+    pairs = [{"text": f"the plot was very fine {i}", "summary": "fine plot"} for i in range(50)]
+    long = {"text": "the plot", "summary": "fine " * 200}
+    data = write(tmp_path / "train.jsonl", pairs)
+    options = ["--out", tmp_path / "run", "--steps", 2, *SMALL, *RARE]
+    dev = write(tmp_path / "dev.jsonl", [long])
+    assert "nothing in the dev set has a loss: its texts are too long" in refused("train", data, "--dev", dev, *options)
+    write(dev, [long, *pairs[:2]])
+    ended = glassformer("train", data, "--dev", dev, *options)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 of 3 dev examples are too long, and left out" in ended.stderr
+    text = write_lines(tmp_path / "text.txt", ["the film was fine", "a plot"] * 50)
+    for task in ("skip-gram", "span-corruption"):
+        word = write_lines(tmp_path / "word.txt", ["film"])
+        out = ["--task", task, "--dev", word, "--out", tmp_path / task, "--steps", 2, "--tokenizer", "word"]
+        assert "its texts are too short" in refused("train", text, *out)
+
+
+def test_bleu_of_a_text_without_spaces_is_of_its_characters(tmp_path):
+    words = ["猫", "犬", "家", "山", "川", "花"]
+    pairs = [f"{a} {b} {c}\tは{a}が{b}の{c}を見た。\n" for a in words for b in words for c in words]
+    data = tmp_path / "pairs.tsv"
+    data.write_text("".join(pairs), encoding="utf-8")
+    options = ["--languages", "zh", "ja", "--steps", 60, *SMALL, *RARE]
+    ended = glassformer("train", data, "--out", tmp_path / "run", *options)
+    assert ended.returncode == 0, ended.stderr
+    assert "(BLEU with sacrebleu's tokenizer char)" in ended.stderr
+    assert "with sacrebleu's tokenizer char" in (tmp_path / "run" / "README.md").read_text()
+    training = json.loads((tmp_path / "run" / "training.json").read_text())
+    assert training["dev_bleu"] > 1  # of whole sentences, it would be 0
+    scores = json.loads(glassformer("evaluate", tmp_path / "run", data, "--json").stdout)
+    assert "tok:char" in scores["BLEU"]["signature"]

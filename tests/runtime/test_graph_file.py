@@ -11,7 +11,7 @@ from glassformer.kernels.library import load
 from glassformer.models.bert import Bert, BertConfig
 from glassformer.models.families import family_of
 from glassformer.recording.graphs import graph_of
-from glassformer.runtime.graph import Graph, Input, Linear, Table
+from glassformer.runtime.graph import Add, Gather, Graph, Input, Linear, Table
 from glassformer.runtime.graph_file import SPEC, from_json, to_json
 from glassformer.runtime.model import RuntimeModel, check_sizes
 from glassformer.runtime.verify import MAX_OPERATIONS, MAX_WIDTH, ProgramError, n_positions, verify
@@ -222,3 +222,26 @@ def test_mutated_files_are_refused_or_legal():
             else:
                 counts[True] += 1
     assert min(counts.values()) > 20
+
+
+def test_an_encoder_before_a_decoder_has_one_cache_of_its_own():
+    record = record_of("transformer")
+    last = max(i for i, x in enumerate(record["programs"]["encode"]) if x["op"] == "store" and x["side"] == "own")
+    for operation in record["programs"]["encode"][last:]:
+        if operation["op"] in ("store", "attend") and operation["side"] == "own":
+            operation["cache"] = 1
+    refused(record, "transformer", "one cache of its own")
+
+
+@pytest.mark.parametrize("by", ["token", "position"])
+def test_a_head_has_no_table_of_tokens(by):
+    base = graph("BERT")
+    table = next(x.table for x in base.operations() if isinstance(x, Gather))
+    size = base.programs["encode"][-1].width
+    width = table.shape[1]
+    weight = Table("projection", (width, size))
+    program = [x := Input(size), y := Linear(x, weight, None), Add(y, Gather(table, by)), Linear(y, weight, None)]
+    program.insert(2, program[2].y)
+    weights = {**base.weights, weight.name: weight.shape}
+    with pytest.raises(ProgramError, match="a table of tokens in a head"):
+        verify(Graph({**base.programs, "head": program}, weights, base.constants))

@@ -116,6 +116,12 @@ def test_a_repeated_call_does_not_train_again(model, tmp_path, monkeypatch):
     assert (tmp_path / "new" / "model.safetensors").stat().st_mtime_ns == weights
 
 
+def test_corrections_of_the_whole_dev_set_are_refused(model, tmp_path):
+    with pytest.raises(CorpusError, match=r"has all sources of the dev set of .*\n  Leave some of them out"):
+        update(model, tmp_path, corrections=[(src, tgt.upper()) for src, tgt in PAIRS])
+    assert not list(tmp_path.glob("new*"))
+
+
 def test_what_cannot_be_updated_is_one_clear_error(model, tmp_path):
     with pytest.raises(CorpusError, match="no corrected text"):
         update(model, tmp_path, corrections=[("", "")])

@@ -12,7 +12,7 @@ from glassformer.errors import ConfigError, UserError
 from glassformer.synthetic import endpoint
 from glassformer.synthetic.answers import Answer, Answers
 from glassformer.synthetic.ask import ask
-from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher, cleaned
+from glassformer.synthetic.endpoint import MAX_REFUSED, EndpointOptions, EndpointTeacher, cleaned
 from tests.synthetic.endpoint import serving
 
 SOURCES = [f"sentence {i}" for i in range(40)]
@@ -142,6 +142,28 @@ def test_single_texts_that_are_refused_are_left_out(tmp_path):
     with serving(reply) as server:
         found = ask(teacher(server, connections=1), SOURCES, tmp_path, lambda message: None)
     assert [i for i, answer in enumerate(found) if not answer.texts] == [9, 19, 29, 39]
+
+
+@pytest.mark.parametrize("connections", [1, 8])
+def test_a_text_that_is_refused_first_is_left_out(tmp_path, connections):
+    def reply(message, n):
+        return (413, {}) if message.endswith(" 0") else upper(message, n)
+
+    with serving(reply) as server:
+        found = ask(teacher(server, connections=connections), SOURCES, tmp_path, lambda message: None)
+        assert [i for i, answer in enumerate(found) if not answer.texts] == [0]
+        again = ask(teacher(server), [*SOURCES, "new 0"], tmp_path, lambda message: None)
+    assert not again[-1].texts
+    assert max(server.asked.values()) == 1
+
+
+def test_a_server_that_refuses_all_texts_is_asked_for_few(tmp_path):
+    with (
+        serving(lambda message, n: (413, {})) as server,
+        pytest.raises(UserError, match="refuses the request: status 413"),
+    ):
+        ask(teacher(server, connections=1), SOURCES, tmp_path, lambda message: None)
+    assert len(server.asked) == MAX_REFUSED
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"choices": []}', b'{"error": "x"}', b'"text"'])

@@ -8,6 +8,7 @@ import pytest
 import glassformer as gf
 from glassformer.corpora.terms import Glossary, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
+from glassformer.errors import ConfigError
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.terms import Terms, edits
@@ -165,3 +166,15 @@ def test_markers_of_clients_are_protected(text):
     terms = Terms(None, protect_pattern(["markers"]))
     assert terms.take_out(text) is not None
     assert terms.take_out("the [X] cat <b> x [Y7Y]") is None
+
+
+def test_a_prefix_begins_the_first_part_of_a_long_text_only():
+    task = translator()
+    n = task.config.max_len // 2
+    options = DecodeConfig(prefix="Kunde", max_length=5, beam=1)
+    ((long,), (short,)) = task.translate(["the cat sat on the mat. " * n, "the cat sat"], options)
+    assert long.text.startswith("Kunde")
+    assert short.text.startswith("Kunde")
+    assert long.text.count("Kunde") == 1
+    with pytest.raises(ConfigError, match=r"--prefix: .* tokens, and a translation of this model has at most"):
+        task.translate(["the cat sat"], DecodeConfig(prefix="Kunde sofort " * n))

@@ -1,5 +1,6 @@
 """BPE-dropout against the distribution that its definition gives, by enumeration."""
 
+import time
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -94,3 +95,16 @@ def test_merges_of_older_files_are_texts():
     text = backend.to_str().replace('[["a","b"]]', '["a b"]').replace('[\n        "a",\n        "b"\n      ]', '"a b"')
     tokenizer = Tokenizer.from_json(text)
     assert BpeDropout(tokenizer, 0.0).merges == {(3, 4): (0, 5)}
+
+
+def test_a_sentence_without_spaces_is_segmented_in_little_time(tokenizer):
+    dropout, rng = BpeDropout(tokenizer, 0.3), np.random.default_rng(0)
+    text = "thelowertheslowerthenewestshow" * 200
+    ids = tokenizer.encode(text)
+    start = time.process_time()
+    samples = [dropout.sampled(ids, rng) for _ in range(2)]
+    assert time.process_time() - start < 3  # it would need 10 GB
+    assert [tokenizer.decode(sample) for sample in samples] == [text, text]
+    assert samples[0] != samples[1]
+    assert dropout.sampled(ids, np.random.default_rng(0)) == samples[0]
+    assert not dropout.samples

@@ -41,7 +41,8 @@ def compare(
         files: Test set: labeled text, tagged text, questions or pairs.
         src: Source text, or a TSV or JSONL file of pairs.
         ref: Reference translations, line by line.
-        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a.
+        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a; for text without spaces
+            between words zh or char.
         lowercase: Ignore case in BLEU.
         json: Print the metrics as JSON.
         device: Device to compute on.

@@ -57,7 +57,8 @@ def evaluate(
         out: Also write the model's outputs to this file, one line for each example. Not for language models.
         outputs: Translations to evaluate instead of the model's, one line for each example: those of
             `glassformer translate test.en --lines --out FOLDER`, which can be interrupted, or of another system.
-        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a.
+        tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a; for text without spaces
+            between words zh or char.
         lowercase: Ignore case in BLEU.
         interval: Also print a 95% confidence interval of each metric, by bootstrap resampling of the examples.
         json: Print the metrics as JSON.

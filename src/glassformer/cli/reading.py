@@ -43,7 +43,7 @@ def bleu_options(task: "AnyTask", tokenize: BleuTokenizer, *, lowercase: bool) -
     from glassformer.tasks.translation import Translator
 
     if isinstance(task, Translator):
-        return {"tokenize": tokenize or "13a", "lowercase": lowercase}
+        return {"tokenize": tokenize, "lowercase": lowercase}
     for option, value in (("--tokenize", tokenize), ("--lowercase", lowercase)):
         if value:
             raise ConfigError(f"{option}: for models that translate, not for {task.name}.\n  Leave it out.")

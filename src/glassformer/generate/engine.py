@@ -27,6 +27,10 @@ MIN_JOINING = 8
 """A model that joins requests is given new ones when one part in this number of the budget is free, not for each
 sentence: sentences that begin together cost less."""
 
+MAX_EXCLUDED = 256
+"""Tokens that a step may exclude, up to which it computes only the most probable tokens, and those that are excluded.
+The time to find so many grows with their number times the vocabulary."""
+
 USABLE = 0.5
 """Part of the available memory that is used."""
 
@@ -219,6 +223,8 @@ class Engine:
             state, last, limits, eos_ids=[self.eos_id], rules=rules,
             policy=Policy(options.beam, options.length_penalty, options.nbest),
         )  # fmt: skip
+        if begun.fast and begun.fast.n_excluded > MAX_EXCLUDED and not options.shortlist:
+            begun.fast = None
         if options.shortlist:
             assert self.shortlist
             assert begun.fast is not None

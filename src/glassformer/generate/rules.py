@@ -87,6 +87,11 @@ class Exclusion(Rule):
     def excluded(self, before: list[int]) -> Collection[int]:
         """The tokens that must not follow those before."""
 
+    @property
+    def n_excluded(self) -> int:
+        """Number of tokens that it may exclude in a step, if they may be many."""
+        return 0
+
     def apply(self, scores: Scores, ids: Ints) -> Scores:
         for row, before in zip(scores, ids.tolist(), strict=True):
             row[list(self.excluded(before))] = -np.inf
@@ -117,6 +122,11 @@ class FastForm:
     forced: dict[int, int]
     """Token by position."""
 
+    @property
+    def n_excluded(self) -> int:
+        """Number of tokens that they may exclude in a step, if they may be many."""
+        return sum(exclusion.n_excluded for exclusion in self.exclusions)
+
     def excluded(self, texts: Sequence[list[int]]) -> list[set[int]]:
         """The tokens that must not follow each text of tokens."""
         return [{token for x in self.exclusions for token in x.excluded(before)} for before in texts]
@@ -143,6 +153,10 @@ class ExcludedTokens(Exclusion):
 
     def excluded(self, before: list[int]) -> Collection[int]:
         return self.token_ids
+
+    @property
+    def n_excluded(self) -> int:
+        return len(self.token_ids)
 
 
 @dataclass(frozen=True)
@@ -211,6 +225,10 @@ class BannedTexts(Exclusion):
             return in_order[first : bisect_left(words, True, lo=first, key=lambda word: not word.startswith(prefix))]
 
         return {(text[:k], text[k:]): beginning_with(text[k:]) for text in self.banned for k in range(1, len(text))}
+
+    @property
+    def n_excluded(self) -> int:
+        return len(self.always) + max(map(len, self.completing.values()), default=0)
 
     def excluded(self, before: list[int]) -> list[int]:
         end, n, n_bytes = b"", len(before), max(map(len, self.banned)) - 1

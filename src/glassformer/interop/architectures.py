@@ -3,7 +3,7 @@
 from typing import Any
 
 from glassformer.errors import UserError
-from glassformer.interop.architecture import Architecture
+from glassformer.interop.architecture import HF_ACTIVATIONS, Architecture
 from glassformer.interop.bart import BART
 from glassformer.interop.bert import BERTS
 from glassformer.interop.gpt2 import GPT2
@@ -36,10 +36,18 @@ def hf_model_type(model: Model) -> str:
             "a model with pruned attention heads: transformers has no such model, so it cannot be exported."
         )
     family = family_of(model)
+    known = {"llama": ("gated_silu",), "t5": (*HF_ACTIVATIONS, "gated_gelu")}.get(family, tuple(HF_ACTIVATIONS))
     for model_type, architecture in ARCHITECTURES.items():
-        if architecture.family == family and architecture.can_export(c):
+        if architecture.family == family and c.activation in known and architecture.can_export(c):
             return model_type
     description = f"a {family} with additive attention" if getattr(c, "attention", "dot") != "dot" else f"a {family}"
+    if c.activation not in known:
+        description = f"a {family} with the activation function {c.activation}"
+    if family == "bert" and c.activation in known:
+        description = (
+            f"a bert with n_token_types = {c.n_token_types}, pre_norm = {c.pre_norm}, position_offset ="
+            f" {c.position_offset}, norm_eps = {c.norm_eps:g} and pooler_activation = {c.pooler_activation}"
+        )
     if getattr(c, "learned_positions", False) != getattr(c, "embedding_norm", False):
         description = f"a {family} that has only one of learned_positions and embedding_norm"
     raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")

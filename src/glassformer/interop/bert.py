@@ -179,6 +179,11 @@ def roberta_to_hf_layout(c: BertConfig, tensors: Tensors) -> Tensors:
     return {**tensors, name: torch.cat([table.new_zeros(c.pad_id + 1, c.d_model), table])}
 
 
+def has_pooler_of(c: BertConfig, activation: str) -> bool:
+    """Whether a model has no pooler, or one with an activation function, which the classes of transformers fix."""
+    return not c.pooler or c.pooler_activation == activation
+
+
 NO_POOLER = {"pooler": False}
 
 
@@ -223,7 +228,7 @@ BERTS = {
         lambda c: BERT,
         bert_config_values,
         hf_bert_config,
-        can_export=lambda c: not c.pre_norm and c.n_token_types and not c.position_offset,
+        can_export=lambda c: not c.pre_norm and c.n_token_types and not c.position_offset and has_pooler_of(c, "tanh"),
         base_model_prefix="bert.",
         tied_copies={
             "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -237,7 +242,7 @@ BERTS = {
         lambda c: ROBERTA,
         roberta_config_values,
         hf_roberta_config,
-        can_export=lambda c: not c.pre_norm and c.n_token_types and c.position_offset,
+        can_export=lambda c: not c.pre_norm and c.n_token_types and c.position_offset and has_pooler_of(c, "tanh"),
         base_model_prefix="roberta.",
         tied_copies=ROBERTA_TIED_COPIES,
         ignored_if_unused=IGNORED_IF_UNUSED,
@@ -260,7 +265,7 @@ BERTS = {
         lambda c: ROBERTA_PRE_NORM,
         roberta_pre_norm_config_values,
         hf_roberta_config,
-        can_export=lambda c: c.pre_norm,
+        can_export=lambda c: c.pre_norm and c.n_token_types and has_pooler_of(c, "tanh"),
         base_model_prefix="roberta_prelayernorm.",
         tied_copies={
             "lm_head.decoder.weight": "roberta_prelayernorm.embeddings.word_embeddings.weight",
@@ -275,7 +280,12 @@ BERTS = {
         lambda c: DISTILBERT,
         distilbert_config_values,
         hf_distilbert_config,
-        can_export=lambda c: not c.pre_norm and not c.n_token_types,
+        # A DistilBERT has 1e-12 in all layer normalizations.
+        can_export=lambda c: (
+            not (c.pre_norm or c.n_token_types or c.position_offset)
+            and c.norm_eps == 1e-12
+            and has_pooler_of(c, "relu")
+        ),
         base_model_prefix="distilbert.",
         tied_copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     ),

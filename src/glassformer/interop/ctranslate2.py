@@ -118,10 +118,9 @@ def transformer(model: Any) -> Any:
     c = model.config
     is_t5 = family_of(model) == "t5"
     options: dict[str, Any] = {"pre_norm": c.pre_norm} if not is_t5 else {
-        "pre_norm": True, "rms_norm": True, "relative_attention_bias": True,
-        "ffn_glu": c.activation.startswith("gated"), "head_dim": c.d_head,
+        "pre_norm": True, "rms_norm": True, "relative_attention_bias": True, "head_dim": c.d_head,
     }  # fmt: skip
-    options["activation"] = ACTIVATIONS[c.activation]
+    options |= {"activation": ACTIVATIONS[c.activation], "ffn_glu": c.activation.startswith("gated")}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(c.n_encoder_layers, c.n_heads, **options),
         transformer_spec.TransformerDecoderSpec(c.n_decoder_layers, c.n_heads, **options),
@@ -146,12 +145,11 @@ def decoder_only(model: Any) -> Any:
     if family_of(model) == "llama":
         n_kv_heads = c.n_kv_heads if c.n_kv_heads != c.n_heads else None
         options = {
-            "rms_norm": True, "ffn_glu": c.activation.startswith("gated"), "rotary_dim": 0, "rotary_interleave": False,
+            "rms_norm": True, "rotary_dim": 0, "rotary_interleave": False,
             "rotary_base": c.rope_theta, "num_heads_kv": n_kv_heads, "head_dim": c.d_head,
         }  # fmt: skip
-    spec = transformer_spec.TransformerDecoderModelSpec.from_config(
-        c.n_layers, c.n_heads, pre_norm=True, activation=ACTIVATIONS[c.activation], **options
-    )
+    options |= {"activation": ACTIVATIONS[c.activation], "ffn_glu": c.activation.startswith("gated")}
+    spec = transformer_spec.TransformerDecoderModelSpec.from_config(c.n_layers, c.n_heads, pre_norm=True, **options)
     fill_stack(spec.decoder, model, model.decoder, model.decoder_norm)
     fill_projection(spec.decoder.projection, model)
     return spec
@@ -163,6 +161,7 @@ def bert(model: Any) -> Any:
     encoder = transformer_spec.TransformerEncoderSpec(
         c.n_layers, c.n_heads, pre_norm=c.pre_norm, activation=ACTIVATIONS[c.activation], layernorm_embedding=True,
         num_source_embeddings=2 if c.n_token_types else 1, embeddings_merge=common_spec.EmbeddingsMerge.ADD,
+        ffn_glu=c.activation.startswith("gated"),
     )  # fmt: skip
     spec = transformer_spec.TransformerEncoderModelSpec(
         encoder, pooling_layer=has_pooler(model), pooling_activation=ACTIVATIONS[c.pooler_activation]

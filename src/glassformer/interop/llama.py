@@ -5,6 +5,7 @@ from dataclasses import replace
 from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames, check_supported, prefixed
+from glassformer.limits import MAX_TOKENS
 from glassformer.model_config import LlamaConfig
 
 NAMES: WeightNames = (
@@ -47,7 +48,7 @@ def llama_config_values(c: JsonObject, tensors: Tensors) -> JsonObject:
         "d_head": c.get("head_dim"),
         "d_ff": c["intermediate_size"],
         "n_layers": c["num_hidden_layers"],
-        "max_len": min(max_len, window or max_len),
+        "max_len": min(MAX_TOKENS, max_len, window or max_len),
         "norm_eps": c.get("rms_norm_eps", 1e-6),
         "rope_theta": rope.get("rope_theta") or c.get("rope_theta", 10_000.0),
         "qkv_bias": c["model_type"] == "qwen2",
@@ -73,6 +74,7 @@ def hf_llama_config(c: LlamaConfig) -> JsonObject:
         "hidden_act": "silu",
         "rms_norm_eps": c.norm_eps,
         "rope_parameters": {"rope_type": "default", "rope_theta": c.rope_theta},
+        "rope_theta": c.rope_theta,  # for transformers 4
         "tie_word_embeddings": c.tie_embeddings,
         "attention_dropout": 0.0,
         "bos_token_id": c.bos_id,

@@ -35,6 +35,8 @@ class SentencePieceModel:
     byte_fallback: bool
     charsmap: bytes
     """Precompiled character normalization; empty if there is none."""
+    keeps_spaces: bool = False
+    """White space is part of the text: spaces are not joined, and none is removed at the ends."""
 
     def of_type(self, *types: int) -> list[str]:
         """Texts of all entries of the given types."""
@@ -61,7 +63,8 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
                 trainer = dict(protobuf_fields(value))
             elif number == 3:
                 normalizer = dict(protobuf_fields(value))
-        # Numbers of the fields in sentencepiece_model.proto: model_type 3, byte_fallback 35, precompiled_charsmap 2.
+        # Numbers of the fields in sentencepiece_model.proto: model_type 3, byte_fallback 35, precompiled_charsmap 2,
+        # remove_extra_whitespaces 4.
         character_map = normalizer.get(2, b"")
         if not isinstance(character_map, bytes):
             raise ValueError("its map of characters is a number")
@@ -70,7 +73,9 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
                 lambda: normalizers.Precompiled(character_map),
                 lambda problem: CheckpointError(f"{path}: not a SentencePiece model: {problem}."),
             )
-        spm = SentencePieceModel(entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), character_map)
+        spm = SentencePieceModel(
+            entries, trainer.get(3, UNIGRAM), bool(trainer.get(35)), character_map, not normalizer.get(4, 1)
+        )
         if not spm.of_type(UNKNOWN):
             raise ValueError("no entry for unknown text")
     except OSError as error:
@@ -180,10 +185,13 @@ def add_text_processing(backend: tokenizers.Tokenizer, spm: SentencePieceModel) 
     steps: list[normalizers.Normalizer] = [normalizers.Replace(NEVER_ENCODED, "")]
     if spm.charsmap:
         steps.append(normalizers.Precompiled(spm.charsmap))
+    if spm.keeps_spaces:
+        steps += [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+    else:
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+        )
     backend.normalizer = normalizers.Sequence(steps)
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
-    )
     decoding: list[decoders.Decoder] = [decoders.Replace(NEVER_ENCODED, "")]
     decoding += [decoders.ByteFallback()] if spm.byte_fallback else []
     backend.decoder = decoders.Sequence([*decoding, decoders.Metaspace()])

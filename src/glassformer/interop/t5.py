@@ -101,8 +101,8 @@ def hf_t5_config(c: T5Config) -> JsonObject:
         "relative_attention_max_distance": c.max_distance,
         "feed_forward_proj": "gated-gelu" if c.activation == "gated_gelu" else HF_ACTIVATIONS[c.activation],
         # In transformers' T5 this flag also turns on the scaling of the decoder output.
-        "tie_word_embeddings": c.scale_output,
-        "scale_decoder_outputs": c.scale_output,
+        "tie_word_embeddings": c.scale_output and c.tie_embeddings,
+        "scale_decoder_outputs": c.scale_output and c.tie_embeddings,
         "layer_norm_epsilon": c.norm_eps,
         "dropout_rate": c.dropout,
         **encoder_decoder_fields(c),
@@ -111,8 +111,10 @@ def hf_t5_config(c: T5Config) -> JsonObject:
 
 def t5_to_hf_layout(c: T5Config, tensors: Tensors) -> Tensors:
     """Add `lm_head` to a model without output scaling, whose exported config says untied: a copy of the embedding if
-    the model has none.
+    the model has none. In an `lm_head` of its own, the scale of the output is part of the weights.
     """
+    if not c.tie_embeddings:
+        return {**tensors, "lm_head.weight": tensors["lm_head.weight"] * (c.d_model**-0.5 if c.scale_output else 1)}
     return tensors if c.scale_output else {"lm_head.weight": tensors["shared.weight"].clone(), **tensors}
 
 

@@ -23,7 +23,7 @@ def init_embeddings(task: AnyTask, vectors: AnyTask) -> int:
     rows = {vectors.tokenizer.token(i).strip(): i for i in range(vectors.tokenizer.vocab_size)}
     n_shared = 0
     with torch.no_grad():
-        scaled = theirs / theirs.std() * ours.std()
+        scaled = (theirs / theirs.std()).to(ours.device) * ours.std()
         for i in range(task.tokenizer.vocab_size):
             token = task.tokenizer.token(i).strip()
             if token in rows and i != task.tokenizer.pad_id:

@@ -95,4 +95,4 @@ class SummarizationObjective(DecoderObjective[Example]):
             ]
 
         n = sum(len(ids) - int(prompt[0]) for ids, prompt in rows)
-        return {"loss": sum(self.map_parts(losses, rows)) / max(1, n)}
+        return {"loss": sum(self.map_parts(losses, rows)) / n}

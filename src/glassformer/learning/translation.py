@@ -25,7 +25,7 @@ from glassformer.learning.augmentation import Augmentation, drawn
 from glassformer.learning.base import Objective
 from glassformer.learning.inline_codes import with_code
 from glassformer.learning.lexicon import Lexicon
-from glassformer.metrics import bleu
+from glassformer.metrics import bleu, tokenizer_for
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
 from glassformer.tasks.texts import evenly_spaced
@@ -253,7 +253,11 @@ class TranslationObjective(TextToTextObjective[Example]):
             return [nbest[0].text for nbest in translations]
 
         hypotheses = self.map_parts(best_translations, [example.src for example in decoded])
-        return {"bleu": bleu(hypotheses, [example.tgt for example in decoded]), "loss": self.reference_loss(examples)}
+        tokenizer = tokenizer_for(self.task.references(examples))
+        return {
+            "bleu": bleu(hypotheses, self.task.references(decoded), tokenizer),
+            "loss": self.reference_loss(examples),
+        }
 
 
 def short_or_before(rows: Sequence[Row], before: Sequence[Row], max_len: int) -> list[Row]:

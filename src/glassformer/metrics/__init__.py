@@ -5,6 +5,6 @@ correlations and Matthews correlation coefficients (-1 to 1), and perplexity and
 """
 
 from glassformer.metrics.score import Score
-from glassformer.metrics.translation import bleu, translation_scores
+from glassformer.metrics.translation import bleu, tokenizer_for, translation_scores
 
-__all__ = ["Score", "bleu", "translation_scores"]
+__all__ = ["Score", "bleu", "tokenizer_for", "translation_scores"]

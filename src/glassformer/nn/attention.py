@@ -119,7 +119,8 @@ class Attention(nn.Module):
             self.q_proj.in_features,
             n_heads,
             d_head=self.d_head,
-            bias=self.q_proj.bias is not None,
+            bias=self.out_proj.bias is not None,
+            qkv_bias=self.q_proj.bias is not None,
             scaled=self.scale != 1.0,
             score="dot" if self.additive is None else "additive",
         )

@@ -74,6 +74,8 @@ def verify(graph: Graph) -> None:
         stored = verify_program(graph, "encode", {})
         of_source = {key: width for key, width in stored.items() if key[0] == "source"}
         need(bool(of_source) == ("step" in graph.programs), "the caches of the source")
+        n_own = sum(side == "own" for side, _ in stored)
+        need(not of_source or n_own == 1, "an encoder before a decoder has one cache of its own")
     if "step" in graph.programs:
         stored = verify_program(graph, "step", of_source)
         n_layers = sum(side == "own" for side, _ in stored)
@@ -115,6 +117,7 @@ def verify_program(graph: Graph, name: ProgramName, of_source: Stored) -> Stored
         try:
             need(not any(isinstance(x, Store) for x in operation.inputs), "uses the result of a store, which has none")
             need(isinstance(operation, Input) == (name in HEADS and i == 0), "the position of the input")
+            need(name not in HEADS or not isinstance(operation, Gather), "a table of tokens in a head")
             if isinstance(operation, Store | Attend):
                 need(name not in HEADS, "a cache in a head")
                 need(name == "step" or operation.side == "own" or isinstance(operation, Store), "the side of a cache")

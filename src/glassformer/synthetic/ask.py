@@ -35,10 +35,11 @@ def ask(teacher: Teacher, sources: Sequence[str], folder: Path, log: Log) -> lis
         n_different = len(set(sources))
         known = f", {n_different - len(missing):,} of them known from before" if len(missing) < n_different else ""
         log(f"Teacher {teacher.name}: {n_different:,} sentences{known}.")
+        has_answered = any(answer.texts for answer in answers.found.values())
         started_s = reported_s = time.monotonic()
         n_done, tokens_in, tokens_out = 0, 0, 0
         try:
-            for answered in teacher.answers(missing, log):
+            for answered in teacher.answers(missing, log, has_answered=has_answered):
                 answers.add(answered)
                 n_done += len(answered)
                 tokens_in += sum(answer.tokens[0] for _, answer in answered)

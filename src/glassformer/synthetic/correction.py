@@ -112,6 +112,11 @@ def update(
     earlier = {tag: [pair for pair in pairs if pair[0] not in corrected] for tag, pairs in earlier.items()}
     n_earlier = sum(map(len, earlier.values()))
     dev = [pair for pair in dev if pair[0] not in corrected]
+    if not dev:
+        raise CorpusError(
+            f"{src[0]}: has all sources of the dev set of {model}, on which the models are compared.\n"
+            "  Leave some of them out of the corrections."
+        )
     candidate = out.with_name(f"{out.name}-candidate")
     make_run_folder(candidate)
     folder = candidate / FOLDER

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http.client import HTTPException
 from math import inf
 
 from glassformer.config import JsonObject
@@ -29,6 +30,9 @@ RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
 REFUSED = (400, 413, 422)
 """Statuses of requests that the server does not take, such as texts that are too long for it."""
+
+MAX_REFUSED = 10
+"""Texts that are refused before the first answer, after which the server is not asked for others."""
 
 THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "`": "`", "「": "」"}
@@ -100,11 +104,12 @@ class EndpointTeacher:
         self.address = path
         self.rate_limiter = RateLimiter(options.per_minute)
         self.stopped = threading.Event()
-        self.n_answered = 0
         self.log: Log = no_op
         self.told_s = -inf
 
-    def answers(self, sources: Sequence[str], log: Log = no_op) -> Iterator[list[tuple[str, Answer]]]:
+    def answers(
+        self, sources: Sequence[str], log: Log = no_op, *, has_answered: bool = False
+    ) -> Iterator[list[tuple[str, Answer]]]:
         """See `Teacher`. Requests that fail are repeated.
 
         Raises:
@@ -114,6 +119,8 @@ class EndpointTeacher:
         waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         done: queue.SimpleQueue[tuple[str, Answer | BaseException]] = queue.SimpleQueue()
         left = iter(sources)
+        refused: list[str] = []
+        refusal = Refused()
 
         def work() -> None:
             if hasattr(signal, "pthread_sigmask"):  # a server that closes a connection must not end this program
@@ -132,10 +139,25 @@ class EndpointTeacher:
         try:
             for _ in sources:
                 source, answer = done.get()
-                if isinstance(answer, BaseException):
+                if isinstance(answer, Refused):
+                    refused.append(source)
+                    refusal = answer
+                    if not has_answered and len(refused) == MAX_REFUSED:
+                        break
+                elif isinstance(answer, BaseException):
                     raise answer
-                yield [(source, answer)]
+                else:
+                    has_answered = True
+                    yield [(source, answer)]
+                if has_answered and refused:
+                    yield [(each, Answer()) for each in refused]
+                    refused.clear()
                 waiting.put(next(left, None))
+            if refused:
+                raise UserError(
+                    f"{self.address}: refuses the request: {refusal}.\n  Check the address, --endpoint-model"
+                    f" {self.options.model} and the key in the environment variable OPENAI_API_KEY."
+                )
         finally:
             self.stopped.set()
             for _ in range(self.options.connections):
@@ -145,6 +167,7 @@ class EndpointTeacher:
         """The answer to a source.
 
         Raises:
+            Refused: the server does not take it.
             UserError: as `answers`.
         """
         failure, wait_s = "", FIRST_WAIT_S
@@ -153,23 +176,13 @@ class EndpointTeacher:
             if self.stopped.is_set():
                 break
             try:
-                answer = self.ask(source)
-            except Refused as refusal:
-                if not self.n_answered:
-                    raise UserError(
-                        f"{self.address}: refuses the request: {refusal}.\n  Check the address, --endpoint-model"
-                        f" {self.options.model} and the key in the environment variable OPENAI_API_KEY."
-                    ) from None
-                return Answer()
+                return self.ask(source)
             except urllib.error.HTTPError as error:
                 failure = f"status {error.code}: {message_of(error)}"
                 if (asked := retry_after(error)) is not None:
                     self.rate_limiter.delay(min(asked, MAX_WAIT_S))
-            except (OSError, TimeoutError) as error:
+            except (OSError, TimeoutError, HTTPException) as error:
                 failure = str(getattr(error, "reason", None) or error)
-            else:
-                self.n_answered += 1
-                return answer
             if n_left:
                 self.tell(f"  {self.address}: {failure}; trying again")
                 self.stopped.wait(wait_s)

@@ -200,6 +200,11 @@ def usable_texts(
     if foreign:
         log(f"{direction.option}: {len(foreign):,} lines in another language were left out.")
     texts = [text for text in texts if text not in foreign]
+    if not texts:
+        raise CorpusError(
+            f"{files[0]}: no line that is neither in the pairs nor in the dev set.\n"
+            f"  Give other text, or leave {direction.option} out."
+        )
     log(f"{direction.option}: {len(texts):,} of {len(lines):,} lines are used; others are repeated, or in the pairs.")
     return texts
 

@@ -29,11 +29,14 @@ class Teacher(Protocol):
     def identity(self) -> str:
         """What determines the answers."""
 
-    def answers(self, sources: Sequence[str], log: Log = no_op) -> Iterator[list[tuple[str, Answer]]]:
+    def answers(
+        self, sources: Sequence[str], log: Log = no_op, *, has_answered: bool = False
+    ) -> Iterator[list[tuple[str, Answer]]]:
         """The sources with their answers, in any order, as they come.
 
         Args:
             log: called with what delays them.
+            has_answered: it has answered other sources before.
         """
 
 
@@ -60,7 +63,9 @@ class ModelTeacher:
         manifests = [sha256(folder / MANIFEST) for folder in folders]
         self.identity = " ".join([*manifests, options.model_dump_json(exclude_defaults=True)])
 
-    def answers(self, sources: Sequence[str], log: Log = no_op) -> Iterator[list[tuple[str, Answer]]]:
+    def answers(
+        self, sources: Sequence[str], log: Log = no_op, *, has_answered: bool = False
+    ) -> Iterator[list[tuple[str, Answer]]]:
         for start in range(0, len(sources), CHUNK):
             part = sources[start : start + CHUNK]
             translations = self.task.translate(part, self.options)

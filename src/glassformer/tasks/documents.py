@@ -1,7 +1,7 @@
 """Reading of plain text and JSONL documents, shared by the tasks that train on text without labels."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,9 +54,29 @@ class DocumentTask(Task[Document]):
 
 
 def text_chunks(path: Path) -> Iterator[Document]:
-    """Read a plain text file in chunks of LINES_PER_CHUNK lines."""
-    for i, chunk in enumerate(chunks(read_lines(path), LINES_PER_CHUNK)):
-        yield Document("\n".join(chunk) + "\n", False, str(path), i * LINES_PER_CHUNK + 1)
+    """Read a plain text file in chunks of LINES_PER_CHUNK lines. The last, which is held out, has at least half as
+    many, if there are several. Blank lines at the end are left out.
+    """
+    number, before = 1, list[str]()
+    for chunk in chunks(without_blank_end(read_lines(path)), LINES_PER_CHUNK):
+        if before:
+            n_moved = max(0, LINES_PER_CHUNK // 2 - len(chunk))
+            kept, chunk = before[: len(before) - n_moved], before[len(before) - n_moved :] + chunk
+            yield Document("\n".join(kept) + "\n", False, str(path), number)
+            number += len(kept)
+        before = chunk
+    if before:
+        yield Document("\n".join(before) + "\n", False, str(path), number)
+
+
+def without_blank_end(lines: Iterable[str]) -> Iterator[str]:
+    """Lines without the blank ones at the end."""
+    blank: list[str] = []
+    for line in lines:
+        blank.append(line)
+        if line.strip():
+            yield from blank
+            blank = []
 
 
 def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:

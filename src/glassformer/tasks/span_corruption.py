@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SENTINELS = tuple(f"<extra_id_{i}>" for i in range(100))
 """Special tokens, one for each removed span."""
+MAX_ROW = 2_009
+"""Tokens of a text from which no more spans are removed than there are sentinels."""
 N_VALIDATION_ROWS = 200
 """Approximate number of rows of the dev set used in validation: every k-th row, this number to twice as many."""
 
@@ -35,7 +37,7 @@ class SpanCorruption(DocumentTask, TextToTextTask[Document]):
         return "t5", "transformer"
 
     def rows(self, examples: Sequence[Document]) -> list[Row]:
-        size = self.config.max_len - 1
+        size = min(self.config.max_len - 1, MAX_ROW)
         rows: list[Row] = []
         for ids in self.tokenizer.encode_batch([e.text for e in examples]):
             rows += [(ids[i : i + size],) for i in range(0, len(ids), size)]

@@ -235,19 +235,31 @@ def decode(
 ) -> Decoding[tuple[list[list[Hypothesis]], set[int]]]:
     """The best hypotheses of each part, and the texts of which some repeated themselves and were decoded again."""
     prefix = task.tokenizer.encode(options.prefix) if options.prefix else []
+    if len(prefix) >= (limit := task.config.max_len - 1):
+        raise ConfigError(
+            f"--prefix: {len(prefix):,} tokens, and a translation of this model has at most {limit:,}.\n"
+            "  Give a shorter one."
+        )
     limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
 
     def best(
-        ids: Sequence[Sequence[int]], options: DecodeConfig, limits: Sequence[int] = ()
+        indices: Sequence[int], options: DecodeConfig, limits: Sequence[int] = ()
     ) -> Decoding[list[list[Hypothesis]]]:
-        if not options.rerank:
-            found = yield Sources(ids, options, limits, prefix=prefix)
-            return found
-        whole_beam = options.model_copy(update={"nbest": options.beam})
-        found = yield Sources(ids, whole_beam, limits, prefix=prefix)
-        return [by_risk(list(map(task.text_of, nbest)), nbest)[: options.nbest] for nbest in found]
+        searched = options.model_copy(update={"nbest": options.beam}) if options.rerank else options
+        # With a prefix begins only the first part of each text.
+        begins = [not prefix or not i or parts[i - 1].text != parts[i].text for i in indices]
+        found: dict[int, list[Hypothesis]] = {}
+        for is_first in dict.fromkeys(begins):
+            group = [i for i, begin in zip(indices, begins, strict=True) if begin == is_first]
+            ids = [parts[i].ids for i in group]
+            own = [limits[i] for i in group] if limits else []
+            results = yield Sources(ids, searched, own, prefix=prefix if is_first else [])
+            found |= zip(group, results, strict=True)
+        if options.rerank:
+            found = {i: by_risk(list(map(task.text_of, nbest)), nbest)[: options.nbest] for i, nbest in found.items()}
+        return [found[i] for i in indices]
 
-    decoded = yield from best([part.ids for part in parts], options, limits)
+    decoded = yield from best(range(len(parts)), options, limits)
     repeated: set[int] = set()
     for n in REPEATED_NGRAMS if options.no_repeat_ngram_size is None and max_new_tokens is None else ():
         repeating = [
@@ -259,7 +271,7 @@ def decode(
             break
         repeated |= {parts[i].text for i in repeating}
         other = options.model_copy(update={"no_repeat_ngram_size": n})
-        again = yield from best([parts[i].ids for i in repeating], other)
+        again = yield from best(repeating, other)
         for i, nbest in zip(repeating, again, strict=True):
             decoded[i] = nbest
     return decoded, repeated

@@ -203,6 +203,11 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
                     "  Its models must be trained on the same files with the same --tokenizer and --vocab-size, for"
                     " instance with other --seed."
                 )
+            if other.config.max_len < self.config.max_len:
+                raise ConfigError(
+                    f"{name}: its texts have at most {other.config.max_len} tokens, those of the first model of the"
+                    f" ensemble {self.config.max_len}.\n  Name it first."
+                )
         self.others = tuple(others)
         return self
 
@@ -390,7 +395,7 @@ class Translator(TextToTextTask[Example]):
         examples: Sequence[Example],
         options: DecodeConfig | None = None,
         *,
-        tokenize: str = "13a",
+        tokenize: str | None = None,
         lowercase: bool = False,
         progress: Callable[[int], None] = no_op,
     ) -> "tuple[list[str], list[Score]]":
@@ -404,7 +409,12 @@ class Translator(TextToTextTask[Example]):
 
     @classmethod
     def scores_of(
-        cls, hypotheses: Sequence[str], examples: Sequence[Example], *, tokenize: str = "13a", lowercase: bool = False
+        cls,
+        hypotheses: Sequence[str],
+        examples: Sequence[Example],
+        *,
+        tokenize: str | None = None,
+        lowercase: bool = False,
     ) -> "list[Score]":
         """BLEU, chrF, TER and fraction of exact matches of translations with the references."""
         from glassformer.metrics import translation_scores
@@ -440,7 +450,7 @@ class Translator(TextToTextTask[Example]):
         examples: Sequence[Example],
         classes: Sequence[str] | None = None,
         *,
-        tokenize: str = "13a",
+        tokenize: str | None = None,
         lowercase: bool = False,
     ) -> "dict[str, tuple[NDArray[np.float64], MetricFn]]":
         from glassformer.metrics.translation import bleu_from, bleu_statistics

@@ -12,6 +12,10 @@ from glassformer.tokens.tokenizer import Tokenizer
 N_SAMPLES = 32
 """Segmentations drawn for a word; each occurrence of the word has one of these."""
 
+MAX_TOKENS = 16
+"""Tokens of a word, of which longer ones are divided: sentences of scripts without spaces. Their segmentations are not
+kept, since they do not occur again, and the time to draw one grows with the square of the length."""
+
 MAX_WORDS = 100_000
 """Number of words whose segmentations are kept in memory."""
 
@@ -68,22 +72,33 @@ class BpeDropout:
         """
         words = self.words(ids)
         choices = rng.integers(N_SAMPLES, size=len(words)).tolist()
-        return [token for word, i in zip(words, choices, strict=True) for token in self.segmentations(word)[i]]
+        tokens: list[int] = []
+        for word, i in zip(words, choices, strict=True):
+            if len(word) <= MAX_TOKENS:
+                tokens += self.segmentations(word)[i]
+            else:
+                for start in range(0, len(word), MAX_TOKENS):
+                    tokens += self.draw(word[start : start + MAX_TOKENS], 1, rng)[0]
+        return tokens
 
     def segmentations(self, word: tuple[int, ...]) -> list[tuple[int, ...]]:
         """N_SAMPLES segmentations of a word."""
         if (found := self.samples.get(word)) is None:
             if len(self.samples) >= MAX_WORDS:
                 self.samples.clear()
-            symbols = [symbol for token in word for symbol in self.symbols.get(token, (token,))]
-            # One random number for each possible merge of each step.
-            n = len(symbols)
             rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, *word])))
-            kept = (rng.random((N_SAMPLES, n * (n - 1) // 2)) >= self.p).tolist()
-            drawn = [self.segment(symbols, row) for row in kept]
+            drawn = self.draw(word, N_SAMPLES, rng)
             distinct = {segmentation: segmentation for segmentation in drawn}
             found = self.samples[word] = [distinct[segmentation] for segmentation in drawn]
         return found
+
+    def draw(self, word: tuple[int, ...], n_samples: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+        """Random segmentations of a word."""
+        symbols = [symbol for token in word for symbol in self.symbols.get(token, (token,))]
+        # One random number for each possible merge of each step.
+        n = len(symbols)
+        kept = (rng.random((n_samples, n * (n - 1) // 2)) >= self.p).tolist()
+        return [self.segment(symbols, row) for row in kept]
 
     def segment(self, symbols: Sequence[int], kept: Sequence[bool]) -> tuple[int, ...]:
         """Merge symbols, at each step the pair of the lowest rank of those that are not left out.

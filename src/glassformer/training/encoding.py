@@ -61,7 +61,7 @@ def encode(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, log
     """Encode the training examples, if an earlier start of the run has not done it, and read the dev set.
 
     Raises:
-        CorpusError: nothing to train on, or too many examples are too long.
+        CorpusError: nothing to train on or to validate on, or too many examples are too long.
         CheckpointError: the dev set in the run folder is missing or damaged.
     """
     folder = config.out / "data"
@@ -71,9 +71,12 @@ def encode(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, log
         )
     else:
         check_intact(folder / "train")
+    dev = read_dev(folder / "dev.jsonl", objective.task_type)
+    if objective.metric == "loss":
+        dev = usable_dev(dev, config, objective, log)
     return PreparedData(
         Dataset(folder / "train", objective.fields),
-        read_dev(folder / "dev.jsonl", objective.task_type),
+        dev,
         corpus.label_counts,
         np.load(folder / "train" / IN_DOMAIN) if config.in_domain else None,
     )
@@ -93,6 +96,24 @@ def read_dev(path: Path, task_type: type[AnyTask]) -> list[CorpusExample]:
     if not dev:
         raise CheckpointError(f"{path}: missing or damaged.\n  Delete its folder: training writes it again.")
     return dev
+
+
+def usable_dev(dev: list[CorpusExample], config: TrainConfig, objective: AnyObjective, log: Log) -> list[CorpusExample]:
+    """The dev examples whose loss can be computed.
+
+    Raises:
+        CorpusError: there are none.
+    """
+    rows, too_long = objective.encode(dev)
+    if not rows:
+        raise CorpusError(
+            f"{(config.dev_src or config.src)[0]}: nothing in the dev set has a loss: its texts are too"
+            f" {'long (--max-len)' if too_long else 'short'}.\n  Give more text, or a dev set: --dev FILE."
+        )
+    if too_long:
+        log(f"warning: {len(too_long):,} of {len(dev):,} dev examples are too long, and left out (--max-len).")
+    left_out = set(map(id, too_long))
+    return [example for example in dev if id(example) not in left_out]
 
 
 def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo, folder: Path, log: Log) -> None:

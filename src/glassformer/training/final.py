@@ -9,6 +9,7 @@ from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError
 from glassformer.learning.translation import TranslationObjective
 from glassformer.manifest import verify
+from glassformer.metrics import tokenizer_for
 from glassformer.metrics.registry import format_metric, metric
 from glassformer.models.base import Model
 from glassformer.training import translators
@@ -38,7 +39,7 @@ def finish(trainer: Trainer, reporter: Reporter, base: Model | None = None) -> N
             name: (total / n).cpu() for name, total in trainer.averages.sums.items()
         }
     if trainer.averages.ema:
-        candidates["the exponential moving average"] = trainer.averages.ema
+        candidates["the exponential moving average"] = {name: x.cpu() for name, x in trainer.averages.ema.items()}
     candidates["the last checkpoint"] = last
     if base and {name: x.shape for name, x in base.state_dict().items()} == {name: x.shape for name, x in last.items()}:
         first, weights = next(iter(candidates.items()))
@@ -111,6 +112,8 @@ def write_best(
     if isinstance(trainer.objective, TranslationObjective):
         task.model.load_state_dict(candidates[name])
         translators.complete(trainer.objective, trainer.data, reporter.log)
+        if (tokenizer := tokenizer_for(task.references(trainer.data.dev))) != "13a":
+            training["bleu_tokenizer"] = tokenizer
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}
     checkpoint.save_into_folder(config.out, contents)
     checkpoint.write_text(config.out / "README.md", model_card(config, task, main_metric, training))
@@ -121,6 +124,8 @@ def write_best(
     )
     if selection != main_metric:
         summary += f" (chosen by the loss: {trainer.validator.state.n_decoded} decoded examples are too few)"
+    if "bleu_tokenizer" in training:
+        summary += f" (BLEU with sacrebleu's tokenizer {training['bleu_tokenizer']})"
     skipped = f", of which {trainer.n_skipped:,} were skipped," if trainer.n_skipped else ""
     reporter.log(
         f"Trained {progress.step:,} steps{skipped} in {duration(trainer.elapsed_s())}. Dev scores: {summary}.\n"

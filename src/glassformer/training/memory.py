@@ -19,7 +19,7 @@ def single_example_message(length: int, config: TrainConfig) -> str:
     Args:
         length: its number of tokens.
     """
-    advice = ["a shorter --max-len", "a smaller --preset"]
+    advice = ["shorter texts", "a smaller model"] if config.init_from else ["a shorter --max-len", "a smaller --preset"]
     if config.precision == "fp32":
         advice.insert(0, "--precision bf16")
     if not config.activation_checkpointing:
@@ -88,7 +88,8 @@ def check_model_fits(
             f" ({sum(p.numel() for p in parameters) / 1e6:,.0f} M parameters) need {needed / 2**30:,.1f} GiB;"
             f" {available / 2**30:,.1f} GiB of the memory of {'the GPU' if device.type == 'cuda' else 'this machine'}"
             " are available.\n"
-            "  Use a smaller --preset or --vocab-size, --optimizer adafactor, or several GPUs (--devices N --shard)."
+            f"  Use {'a smaller model' if config.init_from else 'a smaller --preset or --vocab-size'},"
+            " --optimizer adafactor, or several GPUs (--devices N --shard)."
         )
 
 

@@ -29,6 +29,7 @@ def model_card(config: TrainConfig, task: AnyTask, metric: str, training: JsonOb
     """
     n_parameters = sum(p.numel() for p in task.model.parameters())
     machine = training["machine"]
+    tokenizer = f", with sacrebleu's tokenizer {name}" if (name := training.get("bleu_tokenizer")) else ""
     return f"""---
 library_name: glassformer
 pipeline_tag: {task.pipeline_tag}
@@ -38,7 +39,7 @@ pipeline_tag: {task.pipeline_tag}
 
 - {n_parameters:,} parameters, vocabulary of {task.tokenizer.vocab_size:,}
 - trained on {training[f"n_{task.examples_name}"]:,} {task.examples_name}
-- dev {format_metric(metric, training[f"dev_{metric}"])} ({training["weights"]})
+- dev {format_metric(metric, training[f"dev_{metric}"])} ({training["weights"]}){tokenizer}
 - {training["steps"]:,} steps in {training["minutes"]} minutes, {config.precision}, {machine["processor"]},
   {config.threads} threads, torch {machine["torch"]}
 

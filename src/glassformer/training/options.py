@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import torch
 
 from glassformer import checkpoint
+from glassformer.config import JsonObject
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.devices import pick_device
@@ -209,6 +210,29 @@ def check_model_fields(config: TrainConfig, family: str, base: Model | None) -> 
         )
 
 
+def sizes_of(model: Model) -> JsonObject:
+    """The configuration of a model; `n_layers` of an encoder-decoder is None if the two have different numbers."""
+    sizes = model.config.model_dump()
+    layers = {sizes[name] for name in ("n_layers", "n_encoder_layers", "n_decoder_layers") if name in sizes}
+    return {**sizes, "n_layers": layers.pop() if len(layers) == 1 else None}
+
+
+def check_sizes(config: TrainConfig, base: AnyTask) -> None:
+    """Check that no option asks for another size or tokenizer than those of the model that the training begins with.
+
+    Raises:
+        ConfigError: one does.
+    """
+    own = sizes_of(base.model)
+    for option in ("max_len", "d_model", "n_heads", "d_ff", "n_layers", "pre_norm", "tokenizer", "lowercase"):
+        asked = getattr(config, option)
+        if asked not in (None, False, own.get(option)) or (asked is False and own.get(option)):
+            raise ConfigError(
+                f"--{option.replace('_', '-')} {asked}: --init-from {config.init_from} keeps the size and the tokenizer"
+                " of its model.\n  Leave it out."
+            )
+
+
 def resolve_options(
     config: TrainConfig, objective_type: type[AnyObjective], corpus_info: CorpusInfo, base: Model | None
 ) -> TrainConfig:
@@ -231,7 +255,7 @@ def resolve_options(
     defaults = preset(name, family)
     if base:
         defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
-        defaults |= {name: value for name, value in base.config.model_dump().items() if name in defaults}
+        defaults |= {name: value for name, value in sizes_of(base).items() if name in defaults}
     elif corpus_info.wanted_max_len > defaults.get("max_len", MAX_TOKENS):
         defaults["max_len"] = min(MAX_AUTO_LEN, -(-corpus_info.wanted_max_len // 64) * 64)
         defaults["batch_tokens"] = max(defaults["batch_tokens"], MIN_SEQUENCES * defaults["max_len"])

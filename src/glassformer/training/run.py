@@ -29,6 +29,7 @@ from glassformer.training.options import (
     BUDGETS,
     check_blocks,
     check_model_fields,
+    check_sizes,
     merge_options,
     model_family,
     resolve_options,
@@ -107,6 +108,8 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         family = model_family(config, task_type, base)
         check_blocks(config, family)
         check_model_fields(config, family, base)
+        if base_task:
+            check_sizes(config, base_task)
         if config.auto_batch and config.batch_tokens is None:
             MemoryMeter(torch.device(pick_device(config.device)))  # it can measure
 

@@ -281,7 +281,7 @@ class TrainingStep:
             # Some weights may have been updated, so the step cannot be repeated.
             raise UserError(
                 f"step {self.n_steps + 1}: out of memory in the update of the weights: the state of the optimizer does"
-                " not fit.\n  Train again, into another folder, with a smaller --preset or with --optimizer adafactor."
+                " not fit.\n  Train again, into another folder, with a smaller model or with --optimizer adafactor."
             ) from None
 
     def release(self) -> None:

@@ -350,7 +350,9 @@ class Trainer:
                 signum = stop.signum
             if signum:
                 self.checkpoint_and_stop(signum)
-        if self.progress.last_score is None:  # resumed with a budget that was used up before any validation
+        state = self.progress
+        # Resumed with a smaller budget, which was used up after the last validation.
+        if state.last_score is None or state.n_examples_validated != state.n_examples:
             self.validate_and_save(stop)
         if self.n_skipped == self.progress.step:
             self.end_diverged("the loss or its gradient was not finite in any update")
