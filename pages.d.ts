@@ -425,6 +425,10 @@ declare global {
     joinedAfter: boolean;
     punctuationAfter: string;
     afterOpening: boolean;
+    isEnclosed: boolean;
+    signBefore: string;
+    signAfter: string;
+    markBefore: string;
   }
 
   /** A sentence without its spans: what is before and after it, and the spans in it. */
@@ -433,6 +437,7 @@ declare global {
     core: string;
     after: string;
     inner: InnerSpan[];
+    isEndBorrowed: boolean;
   }
 
   type Shaped<T> = T & { shape: number[] };

@@ -103,3 +103,9 @@ def test_what_is_found_is_what_a_search_through_all_texts_finds():
 def test_an_empty_memory_has_nothing():
     memory = Memory([])
     assert (len(memory), memory.exact("a"), memory.similar("a b", 0.5)) == (0, None, None)
+
+
+def test_vowel_signs_and_accents_are_parts_of_words():
+    memory = Memory([("मेरी नाम रोम हो", "x"), ("cafe\u0301 noir", "y")])
+    assert memory.similar("मेरा नाम राम है", 0.1).similarity == 0.25
+    assert tokens_of("cafe\u0301 noir") == ["cafe\u0301", "noir"]

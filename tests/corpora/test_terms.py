@@ -199,3 +199,15 @@ def test_terms_of_all_scripts_are_whole_words(term, text, n):
     assert len(found(text, [Term((term,), ("x",))])) == n
     required = Required(0, 1, (term,))
     assert len(unmet([required] * 3, text)) == 3 - n
+
+
+@pytest.mark.parametrize("n", range(940, 1002, 7))
+def test_a_match_at_the_end_of_a_window_is_whole(n):
+    tag = '<a href="http://a.b/c" title="some title here" class="c">'
+    text = "x" * (n // 2) + " " + "y" * (n - n // 2) + tag + "link</a> " + "word " * 300 + "{name}"
+    assert spans(text) == [tag, "</a>", "{name}"]
+    assert spans("文" * n + "{name}" + "文" * n) == ["{name}"]
+
+
+def test_what_is_before_a_window_is_seen():
+    assert spans("a" * (MAX_WINDOW // 2) + "5 kg, " + "b " * MAX_WINDOW) == []

@@ -5,7 +5,7 @@ import pytest
 from glassformer.corpora.terms import Glossary, Term
 from glassformer.decode_config import DecodeConfig
 from glassformer.models.transformer import Transformer, TransformerConfig
-from glassformer.tasks.casing import recased
+from glassformer.tasks.casing import recased, upper
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.registry import load
 from glassformer.tasks.terms import Terms
@@ -147,3 +147,13 @@ def test_what_is_written_stays_before_a_continuation_in_capitals(task):
     found = task.engine(options).run(continuations(task, CAPITALS, "straße", 3, options))
     assert all(t.text.startswith("straße ") for t in found)
     assert all(t.text[len("straße ") :].isupper() for t in found)
+
+
+@pytest.mark.parametrize("language", ["tr", "az"])
+def test_the_dot_of_the_turkish_i_stays(language):
+    texts = ["kız kapıyı açtı ve istanbul güzel idi"] * 9
+    tokenizer = Tokenizer.train(texts, kind="word", vocab_size=300)
+    assert recased("KIZ KAPIYI AÇTI", tokenizer, language) == "kız kapıyı açtı"
+    assert recased("İSTANBUL GÜZEL İDİ", tokenizer, language) == "istanbul güzel idi"
+    assert upper("kız istanbul", language) == "KIZ İSTANBUL"
+    assert upper("kız istanbul") == "KIZ ISTANBUL"

@@ -29,7 +29,7 @@ class Scorer:
         self.sources += sources
         return [[-min((distance(ids, wanted) for wanted in self.wanted), default=0)] for ids in targets]
 
-    def recased(self, text: str) -> str:
+    def recased(self, text: str, side: int = 0) -> str:
         return text.lower()
 
 

@@ -150,6 +150,15 @@ def test_a_term_within_a_text_begins_with_a_small_letter():
     assert not any("Kater" in text for text in edits(" x y", required, 0, begins_text=False))
 
 
+def test_an_edit_keeps_white_space():
+    required = next(Glossary([Term(("cat",), ("chatte",))]).find("cat"))
+    found = list(edits("Où est le chat\u00a0? Il coûte 12\u00a0000\u00a0€.", required, 3))
+    assert "Où est le chatte\u00a0? Il coûte 12\u00a0000\u00a0€." in found
+    assert "Où est le chatte chat\u00a0? Il coûte 12\u00a0000\u00a0€." in found
+    assert list(edits("", required, 0)) == ["chatte", "Chatte"]
+    assert "x chatte" in list(edits(" x ", required, 0))
+
+
 def test_a_prefix_stays_when_a_term_is_put_in():
     task = translator()
     options = DecodeConfig(prefix="Kunde sofort", max_length=9)

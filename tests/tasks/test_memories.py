@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from glassformer.corpora.memory import Match
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks import repair
@@ -180,3 +181,27 @@ def test_a_text_that_is_too_long_keeps_its_translation(path, monkeypatch):
     monkeypatch.setattr(repair, "repaired", lambda *_: "ein " * 40)
     (found,) = translator(max_len=32).translate(["a dog came now"], memory=[path], max_length=5)
     assert not found[0].match.used
+
+
+def test_an_equal_text_in_capitals_keeps_its_translation(tmp_path):
+    path = tmp_path / "memory.tsv"
+    path.write_text("en\tde\nUSB\tUSB-Anschluss\nWARNING\tWarnung\na dog\tein Hund\n")
+    wanted = {"USB": "USB-Anschluss", "WARNING": "Warnung", "a dog": "ein Hund"}
+    for (found,), target in zip(translator().translate([*wanted], memory=path), wanted.values(), strict=True):
+        assert (found.text, found.recased) == (target, False)
+
+
+def test_white_space_of_a_repaired_text_stays():
+    match = Match("the blue house ?", "la maison bleue\u00a0?", 0.8)
+    links = [(0, 0), (1, 2), (2, 1), (3, 3)]
+    assert repaired("the red house ?", "la maison rouge ?", links, match, links) == "la maison rouge\u00a0?"
+
+
+def test_a_repair_that_is_the_output_uses_nothing_of_the_memory(path, monkeypatch):
+    task = translator()
+    monkeypatch.setattr(repair, "MIN_SURPRISE", -1.0)
+    match = Match("the cat sat on the rug", "x", 0.8)
+    ((output,),) = task.translate(["a dog came"])
+    monkeypatch.setattr(repair, "repaired", lambda *arguments: output.text)
+    (found,) = repair.from_similar(task, [("a dog came", output, match)], DecodeConfig(), None)
+    assert not found.match.used

@@ -110,3 +110,27 @@ def test_sentences_without_white_space_between_them_are_separated(translator):
 
 def test_output_contains_no_newline(translator):
     assert "\n" not in "".join(best[0].text for best in translator.translate(["a b", "c\nd"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "end"), [("मेरा नाम राम है। " * 9, "।"), ("هل أنت بخير؟ " * 9, "؟"), ("「猫は寝た。」" * 9, "」")]
+)
+def test_sentences_of_other_scripts_end_with_their_marks(translator, text, end):
+    parts, warnings = split(translator, text.strip())
+    assert len(parts) > 1
+    assert all(part.strip().endswith(end) for part in parts)
+    assert "split at sentence ends" in warnings[0]
+
+
+@pytest.mark.parametrize("text", ["驫龖靐" * 30, "👩‍🚀🎉" * 20, "猫が、" + "寝た" * 30, "è" * 90])
+def test_a_sentence_without_spaces_is_not_cut_within_a_character(translator, text):
+    parts, _ = split(translator, text)
+    assert "".join(parts) == text
+    assert not any("\ufffd" in part for part in parts)
+
+
+def test_a_sentence_without_spaces_is_cut_after_a_clause(translator):
+    text = ("ab" * 4 + "，") * 9
+    parts, _ = split(translator, text)
+    assert "".join(parts) == text
+    assert all(part.endswith("，") for part in parts)

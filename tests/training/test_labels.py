@@ -4,11 +4,13 @@ from collections import Counter
 
 import pytest
 
+from glassformer.corpora.labeled import Labeled
 from glassformer.errors import CorpusError
+from glassformer.learning.classification import ClassificationObjective
 from glassformer.tasks.classification import Classifier
 from glassformer.tasks.regression import Regressor
 from glassformer.train_config import TrainConfig
-from glassformer.training.labels import check_are_classes, describe_labels
+from glassformer.training.labels import check_are_classes, describe_labels, drop_unknown_labels
 from glassformer.training.run import train
 
 
@@ -32,6 +34,21 @@ def test_numbers_with_fractions_after_the_beginning_are_no_classes():
         check_are_classes(counts, Classifier, is_inferred=True)
     check_are_classes(counts, Classifier, is_inferred=False)
     check_are_classes(Counter({"1": 300, "2": 1}), Classifier, is_inferred=True)
+
+
+def test_a_single_class_is_refused():
+    with pytest.raises(CorpusError, match="every label is 'spam': nothing to learn"):
+        check_are_classes(Counter({"spam": 9}), Classifier, is_inferred=False)
+    check_are_classes(Counter({"2.5": 9}), Regressor, is_inferred=True)
+
+
+def test_a_label_whose_examples_were_all_held_out_is_named():
+    messages = []
+    dev = [Labeled("a", None, "rare", "a.csv", 1), Labeled("b", None, "spam", "a.csv", 2)]
+    counts = Counter({"spam": 9, "ham": 9})
+    kept = drop_unknown_labels(dev, counts, ClassificationObjective, is_explicit=False, log=messages.append)
+    assert kept == dev[1:]
+    assert "all examples of 1 labels were held out, so that the model does not have them: 'rare'\n" in messages[0]
 
 
 def test_a_training_stores_the_counts_of_the_labels(tmp_path):

@@ -8,11 +8,12 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-TOKEN = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-    r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-)
-"""A word, or a letter of a script that has no spaces between words."""
+from glassformer.corpora.terms import UNSPACED as UNSPACED_LETTER
+from glassformer.documents.inline import marks
+
+UNSPACED = UNSPACED_LETTER.pattern[1:-1]
+TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}](?:[^\W{UNSPACED}]|[{marks()}])*")
+"""A word with the marks of its letters, or a letter of a script that has no spaces between words."""
 
 MAX_POSTINGS = 20_000
 """Number of occurrences of the tokens of a text that are looked at, those of rare tokens first."""

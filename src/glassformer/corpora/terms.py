@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise, permutations, starmap
+from itertools import islice, permutations, starmap
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
@@ -40,7 +40,7 @@ PATTERNS = {
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 MAX_WINDOW = 1000
-"""Number of characters that patterns are applied to at once; longer texts are cut at spaces."""
+"""Number of characters that patterns are applied to at once."""
 
 MAX_REPEATS = 3
 """Number of unlimited repetitions in a regular expression: its time grows with this power of the window."""
@@ -311,14 +311,21 @@ def may_be_slow(parsed: Any) -> bool:
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each match of a pattern."""
-    cuts = [0]
-    while len(text) - cuts[-1] > MAX_WINDOW:
-        space = text.rfind(" ", cuts[-1] + MAX_WINDOW // 2, cuts[-1] + MAX_WINDOW)
-        cuts.append(space if space > 0 else cuts[-1] + MAX_WINDOW)
-    for start, end in pairwise([*cuts, len(text)]):
-        for match in pattern.finditer(text[start:end]):
-            yield start + match.start(), start + match.end()
+    """Start and end of each match of a pattern. One of more than half a window may be cut."""
+    begin = 0
+    while begin < len(text):
+        end = min(len(text), begin + MAX_WINDOW)
+        # Those that begin later are found in the next window, with all that follows them.
+        following = last = len(text) if end == len(text) else begin + MAX_WINDOW // 2
+        for match in pattern.finditer(text, begin, end):
+            if match.start() >= last:
+                break
+            if begin < match.start() and match.end() == end < len(text):
+                following = match.start()
+                break
+            yield match.span()
+            following = max(following, match.end())
+        begin = following
 
 
 def capitalized(text: str) -> str:

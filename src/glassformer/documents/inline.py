@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, pairwise
 
 TAG = re.compile(r"""<(/?)([A-Za-z][\w:.-]*)(?![\w:.-])(?:"[^"]*"|'[^']*'|[^'"<>])*?(/?)>""")
@@ -19,6 +20,28 @@ BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f"
 """Punctuation after which a part of a sentence begins, and the space that French writes before it."""
 
 CLOSING = re.compile(r"[.,;:!?…。，、；：！？)\]}»”\"）」』]*")
+EMPTY_PAIR = re.compile(r"""[(\[{«“„‘"'「『（](?=[)\]}»”“’"'」』）])""")
+"""An opening bracket or quotation mark with nothing in it."""
+SPACED_MARK = re.compile(r"\w[ \u00a0\u202f][;:!?]")
+"""A space before punctuation, as French has it."""
+STRAY_SPACE = re.compile(r"[ \u00a0\u202f]+(?=[,.…)\]}。，、）])")
+"""Space before punctuation that no language has."""
+STRAY_SPACE_OF_MARK = re.compile(r"[ \u00a0\u202f]+(?=[;:!?；：！？])")
+"""Space before punctuation that others than French do not have."""
+
+SIGNS = r"[@#~=+/\\&_^*%$§€£¥\u20a0-\u20bf-]"
+GAP = re.compile(rf"(?:{SIGNS}|[:.,×–—x]){{0,3}}")
+"""What may be between two spans that are one, such as `{width}x{height}`."""
+TOKEN_BEFORE = re.compile(r"[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*\Z")
+TOKEN_AFTER = re.compile(r"[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*")
+"""What a text without spaces, such as a path, consists of: no letters of scripts without spaces between words."""
+TECHNICAL_BEFORE = re.compile(rf"(?=.*\w)(?:.*[=@_\\]|.*[/\\=@:._~-].*/|/)|{SIGNS}+")
+"""What belongs to a span after it: the beginning of a path, an address or a setting, or only signs, such as `€`."""
+TECHNICAL_AFTER = re.compile(rf"@.+|\.[a-z0-9]{{1,5}}|_.+|[=/\\].*[=/\\@].*|{SIGNS}+")
+"""What belongs to a span before it."""
+MORE_AFTER = "=/\\@_.&#?-"
+"""With what the rest of a path, an address or a setting begins, whose beginning belongs to a span."""
+
 OPENING = tuple("([{«“（「『")
 OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
 ENTITIES = ("&amp;", "&lt;", "&gt;")
@@ -42,6 +65,13 @@ class Inner:
     """The punctuation that follows it."""
     after_opening: bool = False
     """Whether it follows an opening bracket or quotation mark of a word."""
+    is_enclosed: bool = False
+    """Whether it is alone in brackets or quotation marks."""
+    sign_before: str = ""
+    sign_after: str = ""
+    """The sign that is beside it without space, such as a hyphen; neither punctuation nor a bracket."""
+    mark_before: str = ""
+    """The punctuation before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +85,22 @@ class Detached:
     after: str
     """Spans after the sentence."""
     inner: tuple[Inner, ...]
+    is_end_borrowed: bool = False
+    """Whether the end mark of the sentence is that of `after`."""
 
 
 def is_word(character: str) -> bool:
     """Whether a character is part of a word: a letter, a digit, `_`, or a mark of a letter."""
     return character.isalnum() or character == "_" or is_mark(character)
+
+
+@cache
+def marks() -> str:
+    """The marks of letters, as the inside of a class of a regular expression: `\\w` does not have them."""
+    codes = [code for code in range(0x20000) if is_mark(chr(code))]
+    begins = [code for before, code in pairwise([-2, *codes]) if code > before + 1]
+    ends = [code for code, after in pairwise([*codes, 0x20000]) if after > code + 1]
+    return "".join(f"{chr(begin)}-{chr(end)}" for begin, end in zip(begins, ends, strict=True))
 
 
 def is_mark(character: str) -> bool:
@@ -73,7 +114,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
     Args:
         spans: start and end of each, in order.
     """
-    spans = joined(text, spans)
+    spans = joined(text, extended(text, spans))
     n_before, n_after = outer(text, spans)
     begin = spans[n_before - 1][1] if n_before else 0
     while 0 < begin < len(text) and text[begin] in AFTER_SPAN:
@@ -101,13 +142,60 @@ def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
         begun = words[-1] if words and not core[-1:].isspace() and after and not after.isspace() else ""
         is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
         n_before, punctuation = len(words) - is_inside, closing[0] if closing else ""
-        inner.append(Inner(text[a:b], n_before, joined_before, joined_after, punctuation, is_inside))
+        is_enclosed = before in OPENING_MARKS and EMPTY_PAIR.match(before + after) is not None
+        sign_before, sign_after = ("" if is_tag or is_plain(c) else c for c in (before, after))
+        mark = text[begin:a].rstrip()[-1:]
+        inner.append(
+            Inner(
+                text[a:b], n_before, joined_before, joined_after, punctuation, is_inside, is_enclosed,
+                sign_before, sign_after, mark if mark and mark in BREAKS else "",
+            )
+        )  # fmt: skip
         position = b
     core += text[position:end]
     after_text = text[end:]
-    if after_text and core and (final := after_text.rstrip()[-1:]) in FINAL and core[-1] not in FINAL:
-        core += final
-    return Detached(text[:begin], core, after_text, tuple(inner))
+    final = after_text.rstrip()[-1:]
+    is_borrowed = bool(after_text and core) and final in FINAL and core[-1] not in FINAL
+    return Detached(text[:begin], core + final * is_borrowed, after_text, tuple(inner), is_borrowed)
+
+
+def is_plain(character: str) -> bool:
+    """Whether a character is a letter, a digit, white space, punctuation, a bracket or a quotation mark, which an
+    apostrophe is not; so is none.
+    """
+    is_opening = character in OPENING_MARKS and character != "'"
+    return is_word(character) or character.isspace() or is_opening or CLOSING.fullmatch(character) is not None
+
+
+def extended(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans with what is written together with them and is no text: `/home/{user}/files`, `--name={name}`, `€{price}`;
+    those with only signs between them are one: `{a}/{b}`. Tags stay as they are, unless only signs are between them.
+    """
+    results: list[tuple[int, int]] = []
+    for i, (start, end) in enumerate(spans):
+        is_tag = TAG.fullmatch(text, start, end) is not None
+        if not is_tag:
+            following = spans[i + 1][0] if i + 1 < len(spans) else len(text)
+            before, after = glued(text[results[-1][1] if results else 0 : start], text[end:following])
+            start, end = start - len(before), end + len(after)
+        if results and GAP.fullmatch(text, results[-1][1], start):
+            tags = [match for a, b in (results[-1], (start, end)) if (match := TAG.fullmatch(text, a, b))]
+            if not tags or (all(tag[3] for tag in tags) and results[-1][1] < start):
+                results[-1] = results[-1][0], end
+                continue
+        results.append((start, end))
+    return results
+
+
+def glued(before: str, after: str) -> tuple[str, str]:
+    """What belongs to a span of the text before it, and of that after it."""
+    begin, rest = TOKEN_BEFORE.search(before), TOKEN_AFTER.match(after)
+    first = begin[0].lstrip("([{<\"'") if begin else ""
+    first = first if TECHNICAL_BEFORE.fullmatch(first) else ""
+    last = rest[0].rstrip(".,;:!?)]}>\"'") if rest else ""
+    goes_on = first == "/" or any(map(str.isalnum, first))
+    is_part = TECHNICAL_AFTER.fullmatch(last) or (goes_on and last[:1] and last[0] in MORE_AFTER)
+    return first, last if is_part else ""
 
 
 def joined(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -198,15 +286,28 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
     """
     output = output.strip() if detached.core.strip() else detached.core
     words = [match.span() for match in re.finditer(r"\S+", output)]
+    gaps = [match.end() for match in EMPTY_PAIR.finditer(output)]
+    if len(gaps) != sum(span.is_enclosed for span in detached.inner):
+        gaps = []
     offsets: list[int] = []
     texts: list[str] = []
     for span, (place, closes) in zip(detached.inner, positions, strict=True):
-        if closes or place >= len(words):
+        if span.is_enclosed and gaps:
+            offsets.append(gaps.pop(0))
+            texts.append(span.text)
+        elif closes or place >= len(words):
             at = words[place - 1][1] if words else 0
-            if span.punctuation_after or place >= len(words):
-                at = before_punctuation(output, at, BREAKS + span.punctuation_after)
-            offsets.append(at)
             is_joined = span.joined_before or output.endswith(OPENING, 0, at)
+            is_joined |= bool(span.sign_before) and output.endswith(span.sign_before, 0, at)
+            if span.punctuation_after or place >= len(words):
+                at = between_punctuation(output, at, span)
+                is_joined |= output.endswith(OPENING, 0, at)
+                stray = STRAY_SPACE.match(output, at)
+                if not stray and not SPACED_MARK.search(output):
+                    stray = STRAY_SPACE_OF_MARK.match(output, at)
+                if stray and at and span.punctuation_after and not span.joined_before:
+                    at, is_joined = stray.end(), True
+            offsets.append(at)
             is_joined |= span.joined_after and span.text.startswith("</")  # the space is before the tag in the source
             texts.append(span.text if is_joined else f" {span.text}")
         else:
@@ -215,11 +316,12 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
                 at += 1
             offsets.append(at)
             is_joined = span.joined_after or (span.after_opening and bool(span.punctuation_after))
+            is_joined |= bool(span.sign_after) and output.startswith(span.sign_after, at)
             is_joined |= span.joined_before and opens(span.text)
             texts.append(span.text if is_joined else f"{span.text} ")
     for at, i in reversed(insertions([span.text for span in detached.inner], offsets)):
         output = output[:at] + texts[i] + output[at:]
-    if detached.after and (detached.core[-1:] not in FINAL or detached.after.rstrip()[-1:] in FINAL):
+    if detached.after and (detached.core[-1:] not in FINAL or detached.is_end_borrowed):
         output = output.rstrip(FINAL + " ")
     return detached.before + output + detached.after
 
@@ -228,6 +330,18 @@ def opens(span: str) -> bool:
     """Whether a span is a start tag."""
     match = TAG.fullmatch(span)
     return bool(match and not match[1] and not match[3])
+
+
+def between_punctuation(text: str, end: int, span: Inner) -> int:
+    """Offset at which a span belongs in the punctuation that a part of a text ends with: before that which follows it,
+    and after that which it follows.
+    """
+    begin = before_punctuation(text, end, BREAKS + span.punctuation_after)
+    mark, after = span.mark_before, span.punctuation_after[:1]
+    n_marks = 1 + (after == mark and text[end:].lstrip()[:1] != after)
+    if mark and text.count(mark, begin, end) >= n_marks:
+        return text.index(mark, begin, end) + 1
+    return begin
 
 
 def before_punctuation(text: str, end: int, punctuation: str) -> int:
@@ -277,7 +391,10 @@ def positions_of_spans(inner: Sequence[Inner], alignment: Sequence[tuple[int, in
     results = []
     for span in inner:
         place = position_of(span.word, alignment, n_target)
-        belongs_before = bool(span.punctuation_after) or (span.joined_before and not span.joined_after)
+        is_after_word = span.joined_before or bool(span.sign_before)
+        belongs_before = bool(span.punctuation_after) or (
+            is_after_word and not span.joined_after and not span.sign_after
+        )
         closes = belongs_before and place > 0 and not span.after_opening
         results.append((place, span.text.startswith("</") or closes))
     for start, i in tag_pairs([span.text for span in inner]):

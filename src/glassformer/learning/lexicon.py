@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glassformer.documents.inline import marks
 from glassformer.generate.shortlist import expected_counts, parts_of
 
 MIN_PROBABILITY = 0.25
@@ -23,7 +24,7 @@ MAX_WORDS = 4
 MAX_PHRASE = 8
 """Maximum number of words of a phrase between tags."""
 
-WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’&;-](?=\w))*")
+WORD = re.compile(rf"[^\W\d_](?:[^\W_]|[{marks()}]|['’&;-](?=\w))*")
 
 
 class Lexicon:

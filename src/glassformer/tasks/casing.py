@@ -19,7 +19,21 @@ has at most SHORT letters and is known without: `A Man In Red`. Most lists of na
 UNKNOWN = ("<unk>", "[UNK]")
 
 
-def recased(text: str, tokenizer: Tokenizer) -> str:
+DOTTED = ("tr", "az")
+"""Languages with i and ı, whose capitals are İ and I."""
+
+
+def lower(text: str, language: str = "") -> str:
+    """The text in small letters."""
+    return (text.replace("İ", "i").replace("I", "ı") if language in DOTTED else text).lower()
+
+
+def upper(text: str, language: str = "") -> str:
+    """The text in capitals."""
+    return (text.replace("i", "İ") if language in DOTTED else text).upper()
+
+
+def recased(text: str, tokenizer: Tokenizer, language: str = "") -> str:
     """A text in capitals or in title case as the tokenizer knows its words best; any other text as it is. The length
     stays."""
     words = list(WORD.finditer(text))
@@ -30,7 +44,7 @@ def recased(text: str, tokenizer: Tokenizer) -> str:
     is_title = has_words = False
     pieces, end = [], 0
     for i, match in enumerate(words):
-        form, n_tokens = best_form(match[0], tokenizer, is_first=i == 0)
+        form, n_tokens = best_form(match[0], tokenizer, language, is_first=i == 0)
         has_words |= n_tokens == 1 < len(form)
         is_title |= len(form) <= SHORT and form.islower() and form != match[0]
         pieces += [text[end : match.start()], form]
@@ -39,12 +53,12 @@ def recased(text: str, tokenizer: Tokenizer) -> str:
     return "".join([*pieces, text[end:]]) if in_capitals or (is_title and has_words) else text
 
 
-def best_form(word: str, tokenizer: Tokenizer, *, is_first: bool) -> tuple[str, int]:
+def best_form(word: str, tokenizer: Tokenizer, language: str = "", *, is_first: bool) -> tuple[str, int]:
     """The form of a word with the fewest tokens, and their number; of several forms the one without capitals, or for
     the first word of a text the one with a capital."""
-    lower = word.lower()
-    title = lower[:1].upper() + lower[1:]
-    forms = [form for form in ((title, lower, word) if is_first else (lower, title, word)) if len(form) == len(word)]
+    small = lower(word, language)
+    title = upper(small[:1], language) + small[1:]
+    forms = [form for form in ((title, small, word) if is_first else (small, title, word)) if len(form) == len(word)]
     unknown = {tokenizer.backend.token_to_id(token) for token in UNKNOWN}
     ids = dict(zip(forms, tokenizer.encode_words(forms), strict=True))
     best = min(forms, key=lambda form: (not unknown.isdisjoint(ids[form]), len(ids[form])))

@@ -151,7 +151,7 @@ def code_positions(
 def in_known_case(task: "TextToTextTask[Any]", translation: Translation, source: str) -> tuple[str, str]:
     """A source and its translation for word alignment: in the case that the model knows, if it was given this."""
     texts = source, "" if translation.is_untranslated else translation.text
-    return (task.recased(texts[0]), task.recased(texts[1])) if translation.recased else texts
+    return (task.recased(texts[0]), task.recased(texts[1], 1)) if translation.recased else texts
 
 
 def codes_of(

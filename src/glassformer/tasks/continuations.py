@@ -10,6 +10,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
+from glassformer.tasks.casing import upper
 from glassformer.tasks.code_positions import in_known_case
 from glassformer.tasks.steps import (
     add_alignment,
@@ -98,7 +99,7 @@ def continuations(
     text, prefix = begun.source, begun.prefix
     model_text = with_terms_of(text, task.recased(text), terms)
     if model_text != text and text.isupper():
-        prefix = task.recased(prefix)
+        prefix = task.recased(prefix, 1)
     part = next(parts_of(task, 0, model_text, tag_of(task, options), terms, no_op), None)
     if part is None:
         return []
@@ -132,7 +133,8 @@ def continuations(
         translation = replace(result[0], recased=model_text != text)
         if translation.recased and text.isupper():
             n = len(prefix)  # what is written stays
-            translation = replace(translation, text=translation.text[:n] + translation.text[n:].upper())
+            rest = upper(translation.text[n:], task.language(1))
+            translation = replace(translation, text=translation.text[:n] + rest)
         pair = in_known_case(task, translation, text)
         alignment = align(task, *([side] for side in pair))[0] if begun.needs_alignment else []
         result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))

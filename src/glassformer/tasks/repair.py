@@ -12,7 +12,7 @@ from glassformer.corpora.memory import Match
 from glassformer.corpora.terms import unmet
 from glassformer.decode_config import DecodeConfig
 from glassformer.generate.policy import length_penalty
-from glassformer.tasks.alignment import align
+from glassformer.tasks.alignment import align, word_spans
 from glassformer.tasks.terms import Terms
 from glassformer.tasks.translated import Translation
 
@@ -52,7 +52,7 @@ def from_similar(
     for i, of_output, of_match in zip(new, links, of_matches, strict=True):
         text = repaired(given[i][0], results[i].text, of_output, matches[i], of_match)
         lacks = terms and text and unmet(terms.required(given[i][0]), text)
-        if text and not lacks and may_be_output(text, options):
+        if text and text != results[i].text and not lacks and may_be_output(text, options):
             texts[i] = text
     eos, limit = task.tokenizer.eos_id, task.config.max_len
     sources, targets = (
@@ -102,7 +102,8 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
         links_of_match: the word alignment of this.
     """
     new, old, own = source.split(), match.source.split(), output.split()
-    words: list[list[str]] = [[word] for word in match.target.split()]
+    spans = word_spans(match.target)
+    words: list[list[str]] = [[match.target[a:b]] for a, b in spans]
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
@@ -133,7 +134,13 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
         else:
             words[begin] = text
             words[begin + 1 : end] = [[] for _ in range(end - begin - 1)]
-    return " ".join(word for several in words for word in several)
+    text, last = "", -1
+    for i, several in enumerate(words):
+        if several:
+            space = match.target[spans[last][1] : spans[i][0]] if last == i - 1 else " "
+            text += (space if text else "") + " ".join(several)
+            last = i
+    return text
 
 
 def copied(old: str, new: str, own: Sequence[str], words: list[list[str]]) -> bool:

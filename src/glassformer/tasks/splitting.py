@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
-SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
+SENTENCE_END = re.compile(r"(?<=[.!?…।॥؟۔])[\"'”’»)\]]*\s+|(?<=[。！？])[」』”’）〉》】]*")
 
-FULL_WIDTH_ENDS = ("。", "！", "？")
-"""Ends of sentences that no space follows."""
+CLAUSE_ENDS = (",", ";", ":", "，", "、", "；", "：", "،", "؛")
+"""After which a sentence is cut that is too long and has no spaces."""
 
 
 def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], None]) -> list[tuple[str, list[int]]]:
     """Split a text into parts of at most `limit` tokens, at sentence ends, or at word ends within longer sentences.
 
-    Returns the white space before each part and its token ids.
+    Returns the white space between sentences before each part, and its token ids.
     """
     ids = tokenizer.encode(text)
     if len(ids) <= limit:
@@ -28,7 +28,7 @@ def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], Non
             parts[-1][1].extend(first)
         else:
             parts.append((space if parts else "", first))
-        parts += [(" ", ids) for ids in rest]
+        parts += [("", ids) for ids in rest]
         cut_inside |= bool(rest)
     where = "within a sentence that is too long" if cut_inside else "at sentence ends"
     warn(f"longer than the maximum length of {limit} tokens: translated in {len(parts)} parts, split {where}")
@@ -36,10 +36,14 @@ def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], Non
 
 
 def split_ids(ids: list[int], tokenizer: Tokenizer, limit: int) -> Iterator[list[int]]:
-    """Split token ids into parts of at most `limit`, before a word start in the second half of the part if any."""
+    """Split token ids into parts of at most `limit`: in the second half of the part before a word start, after the end
+    of a clause, or else not within a character.
+    """
     while len(ids) > limit:
-        word_starts = (i for i in range(limit, limit // 2, -1) if tokenizer.starts_word(ids[i]))
-        end = next(word_starts, limit)
+        places = range(limit, limit // 2, -1)
+        end = next((i for i in places if tokenizer.starts_word(ids[i])), 0)
+        end = end or next((i for i in places if tokenizer.decode(ids[:i]).endswith(CLAUSE_ENDS)), 0)
+        end = end or next((i for i in places if not tokenizer.decode(ids[:i]).endswith("\ufffd")), limit)
         yield ids[:end]
         ids = ids[end:]
     yield ids

@@ -3,6 +3,7 @@ split, decode, decode again what repeats itself, put in terms, join, use similar
 back capitals and what stays, alignment.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.memory import Match, Memory
 from glassformer.corpora.repetition import repeats
-from glassformer.corpora.terms import unmet
+from glassformer.corpora.terms import UNSPACED, unmet
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.documents.inline import Detached, put_at
 from glassformer.errors import ConfigError
@@ -18,12 +19,13 @@ from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.tasks.alignment import align
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.casing import upper
 from glassformer.tasks.code_positions import code_positions, in_known_case
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.memories import memory_of
 from glassformer.tasks.repair import from_similar, may_be_output, without_spans
 from glassformer.tasks.reranking import by_risk
-from glassformer.tasks.splitting import FULL_WIDTH_ENDS, split
+from glassformer.tasks.splitting import split
 from glassformer.tasks.terms import Output, Part, Terms, meet_requirements
 from glassformer.tasks.texts import Warn
 from glassformer.tasks.translated import Translation
@@ -31,6 +33,9 @@ from glassformer.tokens.tags import tags_of
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
+
+UNSPACED_END = re.compile(rf"(?:{UNSPACED.pattern}|[。！？，、；：」』）〉》】])\Z")
+"""The end of a text in a script without spaces, which no space follows."""
 
 REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
@@ -53,7 +58,7 @@ class Line:
     match: Match | None = None
     """The equal text of the memory."""
     model_text: str = ""
-    """What the model is given: the text without protected spans, in the case that the model knows."""
+    """What the model is given, unless the text is kept: without protected spans, in the case that the model knows."""
     translations: list[Translation] = field(default_factory=list)
 
     @property
@@ -98,7 +103,7 @@ def translated(
         if options.confidence or options.min_confidence is not None:
             line.change(partial(with_confidence, task))
         if line.model_text != line.core:
-            line.change(partial(with_case_of, line.core))
+            line.change(partial(with_case_of, line.core, task.language(1)))
     put_back_spans(task, lines, options.precision)
     for line in lines:
         line.change(partial(with_mark, line.mark))
@@ -163,7 +168,7 @@ def line_of(
     text = stripped.removeprefix(mark)
     for begin, rest in dict.fromkeys((("", stripped), (mark, text))):
         if memory and (match := memory.exact(rest)) and may_be_output(match.target, options):
-            return Line(original, begin, rest, None, is_kept=True, match=match)
+            return Line(original, begin, rest, None, is_kept=True, match=match, model_text=rest)
     line = Line(original, mark, text, terms.take_out(text) if terms else None)
     line.is_kept = not (options.prefix or task.is_translated(line.core, terms))
     stays = line.is_kept or options.prefix or options.ban  # their case does not change
@@ -311,7 +316,7 @@ def join(
     hypotheses = [output.hypothesis for _, output in selected]
     text = ""
     for part, output in selected:
-        text += (part.space or ("" if text.endswith(FULL_WIDTH_ENDS) else " ") if text else "") + output.text
+        text += (part.space or ("" if UNSPACED_END.search(text) else " ") if text else "") + output.text
     return Translation(
         source=source,
         text=text,
@@ -335,9 +340,9 @@ def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Tr
     return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
 
 
-def with_case_of(text: str, translation: Translation) -> Translation:
+def with_case_of(text: str, language: str, translation: Translation) -> Translation:
     """The translation of a text whose capitals were changed for the model: in capitals if the text is."""
-    output = translation.text.upper() if text.isupper() else translation.text
+    output = upper(translation.text, language) if text.isupper() else translation.text
     return replace(translation, text=output, recased=True)
 
 

@@ -265,12 +265,19 @@ def edits(
         is_translation: the word is a translation of the term, which the form replaces.
         begins_text: nothing is before the text, so that its first word may begin with an upper-case letter.
     """
-    words = text.split()
+    text = text.strip()
+    bounds = word_spans(text)
+    words = [text[a:b] for a, b in bounds]
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
     for start, end in spans if is_translation else [(word, word), (word + 1, word + 1), *spans]:
         near = words[start:end] or words[max(0, start - 1) : start + 1]
         if 0 <= start <= end <= len(words) and not any(map(SEVERAL_WORDS.search, near)):
             first, last = (words[start], words[end - 1]) if end > start else ("", "")
+            before = text[: bounds[start][0]] if start < len(words) else f"{text} " * bool(text)
+            if end > start:
+                after = text[bounds[end - 1][1] :]
+            else:
+                after = f" {text[bounds[start][0] :]}" if start < len(words) else ""
             opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
             for form in required.forms if start == 0 and begins_text else required.targets:
-                yield " ".join([*words[:start], f"{opening}{form}{closing}", *words[end:]])
+                yield f"{before}{opening}{form}{closing}{after}"

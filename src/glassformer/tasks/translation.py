@@ -230,8 +230,12 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """Whether the model is given a text; others stay as they are. By default all are."""
         return True
 
-    def recased(self, text: str) -> str:
-        """A text in the case that the model knows best. By default as it is."""
+    def language(self, side: int) -> str:
+        """Code of the language of the sources (0) or of the translations (1); empty if it is not known."""
+        return ""
+
+    def recased(self, text: str, side: int = 0) -> str:
+        """A source (0) or a translation (1) in the case that the model knows best. By default as it is."""
         return text
 
     def text_of(self, hypothesis: Hypothesis) -> str:
@@ -324,8 +328,11 @@ class Translator(TextToTextTask[Example]):
     def list_mark(self, text: str) -> str:
         return list_mark(text)
 
-    def recased(self, text: str) -> str:
-        return recased(text, self.tokenizer)
+    def language(self, side: int) -> str:
+        return self.languages[side].lower().replace("_", "-").partition("-")[0] if len(self.languages) == 2 else ""
+
+    def recased(self, text: str, side: int = 0) -> str:
+        return recased(text, self.tokenizer, self.language(side))
 
     def is_translated(self, text: str, terms: Terms | None) -> bool:
         """Whether a text has words in a script of the training, or a term."""

@@ -38,6 +38,7 @@ def drop_unknown_labels(
         names = ", ".join(map(repr, rare[:N_LISTED]))
         log(f"warning: {len(rare):,} labels have only one training example each, too few to learn them: {names}")
     usable = [e for e in dev if all(label in counts for label in objective_type.labels_in(e))]
+    held_out = sorted({label for e in dev for label in objective_type.labels_in(e) if label not in counts})
     if is_explicit and len(usable) < len(dev):
         first = next(e for e in dev if not all(label in counts for label in objective_type.labels_in(e)))
         label = next(label for label in objective_type.labels_in(first) if label not in counts)
@@ -45,6 +46,12 @@ def drop_unknown_labels(
             f"{location(first)}: the label {label!r} does not occur in the training set.\n"
             f"  Labels of the training set: {', '.join(map(repr, sorted(counts)[:20]))}.\n"
             "  Correct the label, or add training examples with this label."
+        )
+    if held_out:
+        names = ", ".join(map(repr, held_out[:N_LISTED])) + ", …" * (len(held_out) > N_LISTED)
+        log(
+            f"warning: all examples of {len(held_out):,} labels were held out, so that the model does not have them:"
+            f" {names}\n  Give more examples of them, or a dev set: --dev FILE."
         )
     if not usable:
         raise CorpusError(
@@ -54,11 +61,15 @@ def drop_unknown_labels(
 
 
 def check_are_classes(counts: Counter[str], task_type: type[AnyTask], *, is_inferred: bool) -> None:
-    """Check that labels are not numbers of a regression whose beginning looked like classes.
+    """Check that labels of a classification are several, and not numbers of a regression whose beginning looked like
+    classes.
 
     Raises:
-        CorpusError: they are.
+        CorpusError: there is only one, or they are such numbers.
     """
+    if task_type.name == "classification" and len(counts) == 1:
+        (label,) = counts
+        raise CorpusError(f"every label is {label!r}: nothing to learn.\n  Give examples of other classes as well.")
     if is_inferred and task_type.name == "classification" and task_of_labels(list(counts)) == "regression":
         raise CorpusError(
             f"the labels are {len(counts):,} different numbers, such as {', '.join(sorted(counts)[:N_LISTED])}.\n"

@@ -62,6 +62,10 @@ class StepLog:
         self.n_skipped = torch.full((), float(n_skipped), device=self.step.device)
         self.n_targets, self.since_s = 0, time.monotonic()
 
+    def leave_out(self, seconds: float) -> None:
+        """Leave seconds out of the speed: those of a validation."""
+        self.since_s += seconds
+
     def add(self, n_targets: int) -> None:
         """Add the step that has been started last, and report the record of earlier ones."""
         self.loss_sum += torch.where(self.step.skipped > 0, 0.0, self.step.loss)

@@ -538,6 +538,7 @@ class Trainer:
             with self.step.part("validation"):
                 self.step.gather()
                 self.validator.validate(stop)
+            self.log.leave_out(self.progress.last_validation_s)
         except Interrupted as interrupt:
             self.checkpoint_and_stop(interrupt.signum)
         except DivergedError as error:

@@ -119,7 +119,7 @@ function codesOf(inline, sentence, output, positions, links) {
     if (ends.has(i)) continue;
     const indices = partner.has(i) ? [i, partner.get(i)] : [i];
     const isPair = indices.length > 1;
-    const alone = { before: "", core: sentence.core, after: "", inner: indices.map((k, j) => ({ ...sentence.inner[k], text: isPair ? CODES[j] : ALONE })) };
+    const alone = { before: "", core: sentence.core, after: "", isEndBorrowed: false, inner: indices.map((k, j) => ({ ...sentence.inner[k], text: isPair ? CODES[j] : ALONE })) };
     if (isPair && own[i][0] >= own[indices[1]][0]) continue; // no words between them
     /** @type {Position[]} */
     let begin = indices.map((k) => positions[k]);

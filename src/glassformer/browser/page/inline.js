@@ -8,6 +8,17 @@ const FINAL = ".!?…。！？";
 const BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f";
 const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
 const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
+const EMPTY_PAIR = /[([{«“„‘"'「『（](?=[)\]}»”“’"'」』）])/gu;
+const SPACED_MARK = /[\p{L}\p{N}_][ \u00a0\u202f][;:!?]/u;
+const STRAY_SPACE = /^[ \u00a0\u202f]+(?=[,.…)\]}。，、）])/u;
+const STRAY_SPACE_OF_MARK = /^[ \u00a0\u202f]+(?=[;:!?；：！？])/u;
+const SIGNS = "[@#~=+/\\\\&_^*%$§€£¥\\u20a0-\\u20bf\\-]";
+const GAP = new RegExp(`^(?:${SIGNS}|[:.,×–—x]){0,3}$`, "u");
+const TOKEN_BEFORE = /[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*$/u;
+const TOKEN_AFTER = /^[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*/u;
+const TECHNICAL_BEFORE = new RegExp(`^(?:(?=.*[\\p{L}\\p{N}_])(?:.*[=@_\\\\]|.*[/\\\\=@:._~\\-].*/|/)|${SIGNS}+)$`, "u");
+const TECHNICAL_AFTER = new RegExp(`^(?:@.+|\\.[a-z0-9]{1,5}|_.+|[=/\\\\].*[=/\\\\@].*|${SIGNS}+)$`, "u");
+const MORE_AFTER = "=/\\@_.&#?-";
 const ENTITIES = ["&amp;", "&lt;", "&gt;"];
 const MAX_WINDOW = 1000; // characters that patterns are applied to at once
 
@@ -29,18 +40,47 @@ const cut = (text, signs) => {
 const rightStrip = (text) => strip(`.${text}`).slice(1);
 
 /**
- * Start and end of each match of a pattern.
+ * Start and end of each match of a pattern. One of more than half a window may be cut.
  * @param {RegExp} pattern @param {string} text @returns {Span[]}
  */
 export function matches(pattern, text) {
-  const cuts = [0];
-  while (text.length - cuts.at(-1) > MAX_WINDOW) {
-    const from = cuts.at(-1);
-    const space = text.slice(0, from + MAX_WINDOW).lastIndexOf(" ");
-    cuts.push(space >= from + MAX_WINDOW / 2 ? space : from + MAX_WINDOW);
+  /** @type {Span[]} */
+  const found = [];
+  for (let begin = 0; begin < text.length;) {
+    const end = Math.min(text.length, begin + MAX_WINDOW);
+    const window = text.slice(0, end);
+    // Those that begin later are found in the next window, with all that follows them.
+    const last = end === text.length ? end : begin + MAX_WINDOW / 2;
+    let following = last;
+    const inWindow = new RegExp(pattern.source, pattern.flags);
+    inWindow.lastIndex = begin;
+    for (let match = inWindow.exec(window); match && match.index < last; match = inWindow.exec(window)) {
+      const stop = match.index + match[0].length;
+      if (begin < match.index && stop === end && end < text.length) {
+        following = match.index;
+        break;
+      }
+      found.push([match.index, stop]);
+      following = Math.max(following, stop);
+    }
+    begin = following;
   }
-  return cuts.flatMap((start, i) => Array.from(text.slice(start, cuts[i + 1] ?? text.length).matchAll(pattern),
-    /** @returns {Span} */ (match) => [start + match.index, start + match.index + match[0].length]));
+  return found;
+}
+
+/** @param {string} text */
+const leftStrip = (text) => strip(`${text}.`).slice(0, -1);
+
+/**
+ * What belongs to a span of the text before it, and of that after it.
+ * @param {string} before @param {string} after @returns {[first: string, last: string]}
+ */
+function glued(before, after) {
+  const begin = TOKEN_BEFORE.exec(before)[0].replace(/^[([{<"']+/u, "");
+  const first = TECHNICAL_BEFORE.test(begin) ? begin : "";
+  const last = cut(TOKEN_AFTER.exec(after)[0], ".,;:!?)]}>\"'");
+  const goesOn = first === "/" || /[\p{L}\p{N}]/u.test(first);
+  return [first, TECHNICAL_AFTER.test(last) || (goesOn && last !== "" && MORE_AFTER.includes(last[0])) ? last : ""];
 }
 
 export class Inline {
@@ -71,6 +111,39 @@ export class Inline {
       opened.length = start;
     });
     return pairs;
+  }
+
+  /**
+   * Spans with what is written together with them and is no text; those with only signs between them are one.
+   * @param {string} text @param {Span[]} spans @returns {Span[]}
+   */
+  extended(text, spans) {
+    /** @type {Span[]} */
+    const results = [];
+    spans.forEach(([begin, finish], i) => {
+      let [start, end] = [begin, finish];
+      if (!this.wholeTag.test(text.slice(start, end))) {
+        const [before, after] = glued(text.slice(results.at(-1)?.[1] ?? 0, start), text.slice(end, spans[i + 1]?.[0] ?? text.length));
+        [start, end] = [start - before.length, end + after.length];
+      }
+      const last = results.at(-1);
+      if (last && GAP.test(text.slice(last[1], start))) {
+        const tags = [text.slice(...last), text.slice(start, end)].map((span) => this.wholeTag.exec(span)).filter((tag) => tag);
+        if (!tags.length || (tags.every((tag) => tag[3]) && last[1] < start)) {
+          results[results.length - 1] = [last[0], end];
+          return;
+        }
+      }
+      results.push([start, end]);
+    });
+    return results;
+  }
+
+  /** Whether a character is a letter, a digit, white space, punctuation, a bracket or a quotation mark; so is none. @param {string} character */
+  isPlain(character) {
+    if (character === "" || isWord(character) || isSpace(character) || (OPENING_MARKS.includes(character) && character !== "'")) return true;
+    this.closing.lastIndex = 0;
+    return this.closing.exec(character)?.[0] === character;
   }
 
   /**
@@ -122,7 +195,7 @@ export class Inline {
    * @param {string} text @param {Span[]} all @returns {Detached}
    */
   detach(text, all) {
-    const spans = this.joined(text, all);
+    const spans = this.joined(text, this.extended(text, all));
     const [nBefore, nAfter] = this.outer(text, spans);
     let begin = nBefore ? spans[nBefore - 1][1] : 0;
     while (begin > 0 && begin < text.length && AFTER_SPAN.includes(text[begin])) begin += 1;
@@ -143,17 +216,21 @@ export class Inline {
       const wordsBefore = split(core);
       const begun = wordsBefore.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? wordsBefore.at(-1) : "";
       const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
+      const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
+      const [signBefore, signAfter] = [before, after].map((c) => (isTag || this.isPlain(c) ? "" : c));
+      const mark = rightStrip(text.slice(begin, a)).at(-1) ?? "";
       inner.push({
-        text: text.slice(a, b), word: wordsBefore.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter,
-        punctuationAfter: this.closing.exec(text)?.[0] ?? "", afterOpening,
+        text: text.slice(a, b), word: wordsBefore.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter, punctuationAfter, afterOpening,
+        isEnclosed: before !== "" && OPENING_MARKS.includes(before) && (before + after).search(EMPTY_PAIR) === 0,
+        signBefore, signAfter, markBefore: mark !== "" && BREAKS.includes(mark) ? mark : "",
       });
       position = b;
     }
     core += text.slice(position, end);
     const afterText = text.slice(end);
     const final = lastOf(rightStrip(afterText));
-    if (afterText && core && FINAL.includes(final) && !FINAL.includes(core.at(-1))) core += final;
-    return { before: text.slice(0, begin), core, after: afterText, inner };
+    const isEndBorrowed = afterText !== "" && core !== "" && FINAL.includes(final) && !FINAL.includes(core.at(-1));
+    return { before: text.slice(0, begin), core: isEndBorrowed ? core + final : core, after: afterText, inner, isEndBorrowed };
   }
 
   /**
@@ -178,32 +255,48 @@ export class Inline {
    * Put the spans into the translation of the sentence.
    * @param {Detached} detached @param {string} translation @param {Position[]} positions where each belongs
    */
-  putAt({ before, core, after, inner }, translation, positions) {
+  putAt({ before, core, after, inner, isEndBorrowed }, translation, positions) {
     let output = strip(core) ? strip(translation) : core;
     const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
+    const gaps = [...output.matchAll(EMPTY_PAIR)].map(({ index }) => index + 1);
+    if (gaps.length !== inner.filter((span) => span.isEnclosed).length) gaps.length = 0;
     const offsets = [];
     const texts = [];
     positions.forEach(([place, closes], i) => {
       const span = inner[i];
-      if (closes || place >= words.length) {
+      if (span.isEnclosed && gaps.length) {
+        offsets.push(gaps.shift());
+        texts.push(span.text);
+      } else if (closes || place >= words.length) {
         let at = words.length ? words.at(place - 1)[1] : 0;
-        if (span.punctuationAfter || place >= words.length) at = beforePunctuation(output, at, BREAKS + span.punctuationAfter);
+        const follows = (sign) => sign !== "" && output.slice(0, at).endsWith(sign);
+        let isJoined = span.joinedBefore || OPENING.some(follows) || follows(span.signBefore);
+        if (span.punctuationAfter || place >= words.length) {
+          at = betweenPunctuation(output, at, span);
+          isJoined ||= OPENING.some(follows);
+          const rest = output.slice(at);
+          const stray = STRAY_SPACE.exec(rest) ?? (SPACED_MARK.test(output) ? null : STRAY_SPACE_OF_MARK.exec(rest));
+          if (stray && at && span.punctuationAfter && !span.joinedBefore) {
+            at += stray[0].length;
+            isJoined = true;
+          }
+        }
         offsets.push(at);
-        const isJoined = span.joinedBefore || OPENING.some((sign) => output.slice(0, at).endsWith(sign))
-          || (span.joinedAfter && span.text.startsWith("</")); // the space is before the tag in the source
+        isJoined ||= span.joinedAfter && span.text.startsWith("</"); // the space is before the tag in the source
         texts.push(isJoined ? span.text : ` ${span.text}`);
       } else {
         let at = words[place][0];
         while (span.afterOpening && at < words[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
         offsets.push(at);
         const isStart = this.wholeTag.test(span.text) && !span.text.startsWith("</") && !span.text.endsWith("/>");
-        const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart);
+        const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart)
+          || (span.signAfter !== "" && output.startsWith(span.signAfter, at));
         texts.push(isJoined ? span.text : `${span.text} `);
       }
     });
     for (const [at, i] of this.insertions(inner.map((span) => span.text), offsets).reverse()) output = output.slice(0, at) + texts[i] + output.slice(at);
     const isOpen = core !== "" && !FINAL.includes(core.at(-1));
-    if (after && (isOpen || FINAL.includes(rightStrip(after).at(-1) ?? ""))) output = cut(output, `${FINAL} `);
+    if (after && (isOpen || isEndBorrowed)) output = cut(output, `${FINAL} `);
     return before + output + after;
   }
 
@@ -256,7 +349,8 @@ export class Inline {
     /** @type {Position[]} */
     const results = inner.map((span) => {
       const place = placeOf(span.word, alignment, nTarget);
-      const belongsBefore = span.punctuationAfter !== "" || (span.joinedBefore && !span.joinedAfter);
+      const isAfterWord = span.joinedBefore || span.signBefore !== "";
+      const belongsBefore = span.punctuationAfter !== "" || (isAfterWord && !span.joinedAfter && !span.signAfter);
       return [place, span.text.startsWith("</") || (belongsBefore && place > 0 && !span.afterOpening)];
     });
     for (const [start, i] of this.tagPairs(inner.map((span) => span.text))) {
@@ -271,6 +365,18 @@ export class Inline {
     }
     return results;
   }
+}
+
+/**
+ * Offset at which a span belongs in the punctuation that a part of a text ends with.
+ * @param {string} text @param {number} end @param {InnerSpan} span
+ */
+function betweenPunctuation(text, end, span) {
+  const begin = beforePunctuation(text, end, BREAKS + span.punctuationAfter);
+  const [mark, after] = [span.markBefore, span.punctuationAfter.slice(0, 1)];
+  const nMarks = after === mark && !leftStrip(text.slice(end)).startsWith(after) ? 2 : 1;
+  const run = text.slice(begin, end);
+  return mark && run.split(mark).length > nMarks ? begin + run.indexOf(mark) + 1 : begin;
 }
 
 /** @param {string} text @param {number} end @param {string} punctuation */

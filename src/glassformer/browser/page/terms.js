@@ -7,7 +7,7 @@ import { SPACE, split, strip, wordsIn } from "./text.js";
 const MAX_WORDS = 16; // words of an output at which edits are tried if none is known to be aligned to the term
 const MAX_EDITS = 8;
 const SPACES = new RegExp(`^[${SPACE}]+$`, "u");
-const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]/u; // a letter of a script that has no spaces between words
+export const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]/u; // a letter of a script that has no spaces between words
 const SEVERAL_WORDS = new RegExp(`${UNSPACED.source}{2}`, "u"); // what may be several words that no space separates
 const KATAKANA = /^[\u30a0-\u30ff]{2}$/u; // of one word of Japanese
 const MIN_WEIGHT = 0.85; // part of its weights on a term with which a word is a translation of the term
@@ -122,7 +122,9 @@ export class Glossary {
  * @param {boolean} beginsText @returns {string[]}
  */
 function edits(text, required, word, isTranslation, beginsText) {
-  const words = split(text);
+  const stripped = strip(text);
+  const bounds = wordsIn(stripped).map(({ 0: each, index }) => [index, index + each.length]);
+  const words = bounds.map(([a, b]) => stripped.slice(a, b));
   const replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
   const results = [];
   for (const [start, end] of isTranslation ? replaced : [[word, word], [word + 1, word + 1], ...replaced]) {
@@ -130,11 +132,14 @@ function edits(text, required, word, isTranslation, beginsText) {
     const near = end > start ? words.slice(start, end) : words.slice(Math.max(0, start - 1), start + 1);
     if (near.some((each) => SEVERAL_WORDS.test(each))) continue;
     const [first, last] = end > start ? [words[start], words[end - 1]] : ["", ""];
+    const before = start < words.length ? stripped.slice(0, bounds[start][0]) : stripped && `${stripped} `;
+    let after = end > start ? stripped.slice(bounds[end - 1][1]) : "";
+    if (end === start && start < words.length) after = ` ${stripped.slice(bounds[start][0])}`;
     let [from, to] = [0, last.length];
     while (from < first.length && OPENING.includes(first[from])) from += 1;
     while (to > 0 && CLOSING.includes(last[to - 1])) to -= 1;
     for (const form of start === 0 && beginsText ? required.forms : required.targets) {
-      results.push([...words.slice(0, start), first.slice(0, from) + form + last.slice(to), ...words.slice(end)].join(" "));
+      results.push(before + first.slice(0, from) + form + last.slice(to) + after);
     }
   }
   return results;

@@ -1,16 +1,17 @@
 // The steps of a translation. Counterparts: tasks/steps.py, tasks/splitting.py, tasks/continuations.py, corpora/words.py.
 
 import { align } from "./alignment.js";
-import { isUpper, recased } from "./casing.js";
+import { isUpper, recased, upper } from "./casing.js";
 import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
 import { distribution, headOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
-import { Glossary, unmet, withTerms } from "./terms.js";
+import { Glossary, UNSPACED, unmet, withTerms } from "./terms.js";
 import { split, strip, wordsIn } from "./text.js";
 
-const FULL_WIDTH_END = /[。！？]$/u;
+const UNSPACED_END = new RegExp(`(?:${UNSPACED.source}|[。！？，、；：」』）〉》】])$`, "u"); // no space follows
+const CLAUSE_ENDS = [",", ";", ":", "，", "、", "；", "：", "،", "؛"]; // after which a sentence without spaces is cut
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
 const REPEATED_NGRAMS = [3, 2];
 const MAX_BEAM = 64;
@@ -63,9 +64,20 @@ export class Translator {
     return this.hasWords(text) || Boolean(glossary?.find(text).length);
   }
 
-  /** @param {string} text */
-  recased(text) {
-    return recased(text, this.tokenizer, this.casedWord);
+  /**
+   * Code of the language of the sources (0) or of the translations (1); empty if it is not known.
+   * @param {number} side
+   */
+  language(side) {
+    return (this.header.languages?.[side] ?? "").toLowerCase().split(/[-_]/u)[0];
+  }
+
+  /**
+   * A source (0) or a translation (1) in the case that the model knows best.
+   * @param {string} text @param {number} [side]
+   */
+  recased(text, side = 0) {
+    return recased(text, this.tokenizer, this.casedWord, this.language(side));
   }
 
   /**
@@ -73,7 +85,7 @@ export class Translator {
    * @param {string} source @param {string} target @param {boolean} isRecased
    */
   align(source, target, isRecased) {
-    const [src, tgt] = isRecased ? [this.recased(source), this.recased(target)] : [source, target];
+    const [src, tgt] = isRecased ? [this.recased(source), this.recased(target, 1)] : [source, target];
     return align(this.model, this.tokenizer, src, tgt);
   }
 
@@ -144,7 +156,7 @@ export class Translator {
       const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence), limit);
       if (parts.length && parts.at(-1)[1].length + first.length <= limit) parts.at(-1)[1].push(...first);
       else parts.push([parts.length ? text.slice(end, begin) : "", first]);
-      for (const more of rest) parts.push([" ", more]);
+      for (const more of rest) parts.push(["", more]);
       end = begin + sentence.length;
     }
     return parts;
@@ -155,9 +167,10 @@ export class Translator {
     const parts = [];
     let ids = all;
     while (ids.length > limit) {
-      let end = limit;
-      while (end > Math.floor(limit / 2) && !this.tokenizer.startsWord(ids[end])) end -= 1;
-      if (end === Math.floor(limit / 2)) end = limit;
+      const places = Array.from({ length: limit - Math.floor(limit / 2) }, (_, i) => limit - i);
+      const endsWith = (i, ends) => ends.some((end) => this.tokenizer.decode(ids.slice(0, i)).endsWith(end));
+      const end = places.find((i) => this.tokenizer.startsWord(ids[i])) ?? places.find((i) => endsWith(i, CLAUSE_ENDS))
+        ?? places.find((i) => !endsWith(i, ["\ufffd"])) ?? limit;
       parts.push(ids.slice(0, end));
       ids = ids.slice(end);
     }
@@ -263,11 +276,11 @@ export class Translator {
         repeated: decoded.some(({ repeated }) => repeated), text: isKept ? core : "",
       };
       chosen.forEach((output, i) => {
-        if (result.text) result.text += parts[i].space || (FULL_WIDTH_END.test(result.text) ? "" : " ");
+        if (result.text) result.text += parts[i].space || (UNSPACED_END.test(result.text) ? "" : " ");
         result.text += output.text;
       });
       this.withConfidence(result, options);
-      if (modelText !== core && isUpper(core)) result.text = result.text.toUpperCase();
+      if (modelText !== core && isUpper(core)) result.text = upper(result.text, this.language(1));
       if (detached) {
         result.text = this.inline.putAt(detached, result.text, detached.inner.length ? this.positions(detached, result.text, modelText !== core, isKept) : []);
       }
@@ -285,7 +298,7 @@ export class Translator {
    * @param {Detached} detached @param {string} translation @param {boolean} isRecased @param {boolean} isKept
    */
   positions(detached, translation, isRecased, isKept) {
-    const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation)] : [detached.core, translation];
+    const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation, 1)] : [detached.core, translation];
     const links = align(this.model, this.tokenizer, core, output);
     const positions = this.inline.alignedPositions(detached, translation, links);
     if (isKept || !this.header.codes.length) return positions;
@@ -329,7 +342,7 @@ export class Translator {
     const modelText = this.caseOf(source, glossary);
     const isRecased = modelText !== source;
     const isCapitals = isRecased && isUpper(source);
-    const begun = isCapitals ? this.recased(bare) : bare;
+    const begun = isCapitals ? this.recased(bare, 1) : bare;
     const [part] = this.partsOf(modelText, glossary, options.tag);
     if (!part) return [];
     if (!this.isTranslated(source, glossary)) return whole.startsWith(written) ? [{ text: whole, ids: [], logProbs: [], missing: [] }] : [];
@@ -354,7 +367,7 @@ export class Translator {
       const result = { ...output, missing: unmet(part.required, output.text).map(({ targets }) => targets.join("|")) };
       this.withConfidence(result, options);
       const rest = output.text.slice(begun.length);
-      result.text = mark + written + this.rest(begun, isCapitals ? rest.toUpperCase() : rest, detached, source, isRecased);
+      result.text = mark + written + this.rest(begun, isCapitals ? upper(rest, this.language(1)) : rest, detached, source, isRecased);
       if (options.align) result.alignment = this.align(whole, result.text, isRecased);
       return result;
     });
