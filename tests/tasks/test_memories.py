@@ -187,7 +187,7 @@ def test_an_equal_text_in_capitals_keeps_its_translation(tmp_path):
     path = tmp_path / "memory.tsv"
     path.write_text("en\tde\nUSB\tUSB-Anschluss\nWARNING\tWarnung\na dog\tein Hund\n")
     wanted = {"USB": "USB-Anschluss", "WARNING": "Warnung", "a dog": "ein Hund"}
-    for (found,), target in zip(translator().translate([*wanted], memory=path), wanted.values(), strict=True):
+    for (found,), target in zip(translator().translate([*wanted], memory=(path,)), wanted.values(), strict=True):
         assert (found.text, found.recased) == (target, False)
 
 

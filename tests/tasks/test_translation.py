@@ -112,9 +112,7 @@ def test_output_contains_no_newline(translator):
     assert "\n" not in "".join(best[0].text for best in translator.translate(["a b", "c\nd"]))
 
 
-@pytest.mark.parametrize(
-    ("text", "end"), [("मेरा नाम राम है। " * 9, "।"), ("هل أنت بخير؟ " * 9, "؟"), ("「猫は寝た。」" * 9, "」")]
-)
+@pytest.mark.parametrize(("text", "end"), [("है। " * 9, "।"), ("أنت؟ " * 9, "؟"), ("「猫は寝た。」" * 9, "」")])
 def test_sentences_of_other_scripts_end_with_their_marks(translator, text, end):
     parts, warnings = split(translator, text.strip())
     assert len(parts) > 1
