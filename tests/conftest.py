@@ -5,6 +5,7 @@ skipped test is a failure.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -48,6 +49,10 @@ FLAGS = [
 
 MODULES = {"data", "generate", "interop", "kernels", "nn", "objectives", "oracles", "runtime", "training"}
 """Folders whose tests check shapes."""
+WHOLE_RUNS = {
+    f"test_{name}.py" for name in ("auto_batch", "divergence", "memory", "messages", "model_fields", "profile")
+}
+"""Files whose tests train whole models, in which the checks take most of the time. Others check the same functions."""
 checked: set[tuple[str, str]] = set()
 """Files, and in each the tests and the values of parameters with which shapes have been checked."""
 
@@ -60,6 +65,7 @@ def pytest_runtest_setup(item):
     values = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     keys = {(str(item.path), name) for name in (item.originalname, *values)}
     is_of_modules = item.path.relative_to(item.config.rootpath / "tests").parts[0] in MODULES
+    is_of_modules &= item.path.name not in WHOLE_RUNS
     jaxtyping.config.update("jaxtyping_disable", not is_of_modules or keys <= checked)
     checked.update(keys)
 
@@ -74,7 +80,8 @@ def pipes():
 @pytest.fixture(autouse=True)
 def seeded():
     """The same random numbers in every test, whichever others run."""
-    torch.manual_seed(0)
+    # Without a GPU, torch.manual_seed would note for each kind of device where it was called.
+    (torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed)(0)
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +127,16 @@ def tabs(browser):
 
 
 def pytest_collection_modifyitems(items):
-    """Files with slow tests come first, so that the processes of pytest-xdist, which take whole files, end together."""
+    """Files with slow tests come first, so that the processes of pytest-xdist, which take whole files, end together;
+    those with a browser after others, so that it is not read from the disk for both processes at once."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (item.path not in slow, item.path.parent.name == "browser"))
+
+
+def pytest_collection_finish():
+    """The modules and the tests need not be searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def fail_if_skipped(report):

@@ -25,6 +25,7 @@ from pathlib import Path
 
 MODULES = (
     *("torch._inductor.config", "torch.distributed.run", "sacrebleu"),
+    *("torch.distributed.fsdp", "torch.distributed.tensor"),
     *("glassformer.cli", "glassformer.synthetic.monolingual", "glassformer.training.launch"),
 )
 """What the server imports."""

@@ -1,12 +1,12 @@
 """The public Python API, used as in a notebook: every call twice in one process."""
 
 import subprocess
-import sys
 
 import pytest
 
 import glassformer as gf
 from glassformer.errors import UserError
+from tests.forks import forking_python
 
 PROGRAM = """
 import sys
@@ -14,7 +14,8 @@ import glassformer as gf
 
 out = sys.argv[1]
 for i in range(2):
-    translator = gf.train(sys.argv[2], sys.argv[3], out=f"{out}/{i}", steps=2, vocab_size=300, threads=1, quiet=True)
+    options = {"steps": 2, "vocab_size": 300, "n_layers": 1, "threads": 1, "quiet": True}
+    translator = gf.train(sys.argv[2], sys.argv[3], out=f"{out}/{i}", **options)
     assert translator("a b") == gf.load(f"{out}/{i}")("a b")
     with gf.record_activations(translator.model):
         gf.pipeline("translation", model=f"{out}/{i}")("a b")
@@ -30,7 +31,9 @@ def test_every_public_function_can_be_called_twice_in_one_process(tmp_path):
         lines = [" ".join(words.split()[j:]) + f" {i}" for i in range(30) for j in range(5)]
         (tmp_path / side).write_text("\n".join(lines) + "\n")
     files = [str(tmp_path / name) for name in ("out", "src", "tgt")]
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *files], capture_output=True, text=True)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run([forking_python(), program, *files], capture_output=True, text=True)
     assert done.stdout.strip().endswith("done"), done.stderr
 
 

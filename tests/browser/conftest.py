@@ -15,7 +15,9 @@ OWN = ("file:", "data:", "blob:")
 ENGINE = """
 async (only) => {
   const bytes = async (node, isDeflated = true) => {
-    const deflated = Uint8Array.from(atob(node.textContent.trim()), (c) => c.charCodeAt(0));
+    const text = atob(node.textContent.trim());
+    const deflated = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i += 1) deflated[i] = text.charCodeAt(i);
     if (!isDeflated) return deflated;
     const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -88,6 +90,8 @@ def engines(browser, tmp_path_factory):
             assert "error" not in answer, answer
             return json.loads(json.dumps(answer.get("result") or answer["parts"]))
 
+        run = "async ([method, values]) => { await window.call(method, values); }"
+        call.run = lambda method, **values: tab.evaluate(run, [method, values])  # without the result
         return call
 
     yield open_engine

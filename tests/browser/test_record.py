@@ -130,8 +130,8 @@ def test_records_do_not_depend_on_what_was_translated_before(engines, tmp_path):
     for text in TRAINED:
         wanted = []
         for some in options:
-            for other in TRAINED:  # more searches than are kept
-                call("record", text=other + " !")
+            for other in TRAINED[:3]:  # more searches than are kept
+                call.run("record", text=other + " !")
             wanted.append(call("record", text=text, options=some))
         translation = call("translate", text=text)
         assert [call("record", text=text, options=some) for some in options] == wanted

@@ -121,7 +121,7 @@ def test_the_tutorial_of_a_memory_runs_and_prints_the_lines_it_shows(tmp_path, m
 def test_the_tutorial_runs_in_its_order_and_prints_the_lines_it_shows(tmp_path, monkeypatch):
     """With a small corpus and few steps: numbers and translations are others than those of the page."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "N_DEV", 60)
+    monkeypatch.setattr(demo, "N_DEV", 20)
     monkeypatch.setattr(demo, "N_TEST", 2)
     monkeypatch.setattr(pairs, "SHOWCASE", ())
     monkeypatch.setitem(demo.RECIPE, "threads", 1)

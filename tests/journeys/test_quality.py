@@ -17,7 +17,7 @@ SERVER = "http://"  # tests/journeys/test_synthetic.py has one
 
 # Enough updates for sentences of words that end.
 OPTIONS = {
-    **{"STEPS": "150", "TOKENIZER": "word", "LR": "1e-2", "VALIDATE_EVERY": "1000", "THREADS": "1", "PRESET": "tiny"},
+    **{"STEPS": "100", "TOKENIZER": "word", "LR": "1e-2", "VALIDATE_EVERY": "1000", "THREADS": "1", "PRESET": "tiny"},
     **{"D_MODEL": "32", "N_HEADS": "2", "D_FF": "32", "N_LAYERS": "1", "VOCAB_SIZE": "300", "BATCH_TOKENS": "500"},
 }
 
@@ -27,8 +27,8 @@ def folder(tmp_path_factory) -> Path:
     """The files that the page names."""
     folder = tmp_path_factory.mktemp("quality")
     pairs = split_pairs(900, 260, seed=3)
-    for name, part in {"train": pairs[0][:400], "news": pairs[0][400:800], "own": pairs[0][800:], "dev": pairs[1][:20],
-                       "test": pairs[1][20:40], "mono": pairs[1][40:]}.items():  # fmt: skip
+    for name, part in {"train": pairs[0][:200], "news": pairs[0][400:520], "own": pairs[0][800:], "dev": pairs[1][:20],
+                       "test": pairs[1][20:40], "mono": pairs[1][40:140]}.items():  # fmt: skip
         for side, language in enumerate(("en", "de")):
             write_lines(folder / f"{name}.{language}", [pair[side] for pair in part])
     return folder

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import docx
@@ -25,6 +24,8 @@ COMMANDS = re.findall(r"^\| `(glassformer [^`]+)`", README, flags=re.MULTILINE)
 
 
 N_LINES = {"train": 120, "test": 20}
+FEW = {"GLASSFORMER_N_LAYERS": "1", "GLASSFORMER_D_FF": "128"}
+"""Options of small models."""
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +57,8 @@ def folder(corpus, tmp_path_factory) -> Path:
 def run(command: str, folder: Path, timeout: float = 280) -> subprocess.CompletedProcess:
     path = f"{Path(forking_python()).parent}:{ENVIRONMENT['PATH']}"
     return subprocess.run(
-        command, shell=True, cwd=folder, env={**ENVIRONMENT, "PATH": path}, capture_output=True, encoding="utf-8",
-        timeout=timeout,
+        command, shell=True, cwd=folder, env={**ENVIRONMENT, **FEW, "PATH": path}, capture_output=True,
+        encoding="utf-8", timeout=timeout,
     )  # fmt: skip
 
 
@@ -331,7 +332,7 @@ def test_the_python_lines_work(folder):
     *lines, last = code.replace('out="en-fr"', 'out="py-en-fr"').replace("epochs=20", "epochs=2").strip().split("\n")
     program = folder / "lines.py"
     write_lines(program, [*lines, f"result = {last}", "print(repr(result))"])
-    done = run(f"{sys.executable} {program}", folder)
+    done = run(f"{forking_python()} {program}", folder)
     assert done.returncode == 0, done.stderr
     assert isinstance(ast.literal_eval(done.stdout), str)
     assert "2 epochs, 114 pairs" in done.stderr

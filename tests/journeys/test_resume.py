@@ -23,7 +23,7 @@ from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer
 STEPS = 80
 
 
-def command(corpus: Path, out: Path, *extra) -> list:
+def command(corpus: Path, out: Path, *extra, steps: int = STEPS) -> list:
     files = [
         "train",
         corpus / "train.en",
@@ -33,7 +33,7 @@ def command(corpus: Path, out: Path, *extra) -> list:
         "--dev-tgt",
         corpus / "dev.fr",
     ]
-    return [*files, "--out", out, "--steps", STEPS, "--save-every", 7, "--validate-every", 30, *SMALL, *extra]
+    return [*files, "--out", out, "--steps", steps, "--save-every", 7, "--validate-every", 30, *SMALL, *extra]
 
 
 def weights(out: Path) -> str:
@@ -85,13 +85,14 @@ def test_a_killed_run_with_all_that_has_a_state_or_random_numbers_ends_with_the_
     more = ["--accumulate", 3, "--activation-checkpointing", "--ema", 0.9, "--dropout", 0.1]
     more += ["--optimizer", "muon", "--bpe-dropout", 0.2]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    done = glassformer(*command(corpus, whole, *more))
+    steps = 35
+    done = glassformer(*command(corpus, whole, *more, steps=steps))
     assert "for the exponential moving average" in done.stderr
-    broken_off(command(corpus, broken, *more), broken, signal.SIGKILL, 14, 0.0)
-    assert "Resuming from step" in glassformer(*command(corpus, broken, *more)).stderr
+    broken_off(command(corpus, broken, *more, steps=steps), broken, signal.SIGKILL, 14, 0.0)
+    assert "Resuming from step" in glassformer(*command(corpus, broken, *more, steps=steps)).stderr
     assert weights(broken) == weights(whole)
     state, expected = (
-        load_file(out / "checkpoints" / f"step-{STEPS}" / "training.safetensors") for out in (broken, whole)
+        load_file(out / "checkpoints" / f"step-{steps}" / "training.safetensors") for out in (broken, whole)
     )
     assert any(name.startswith("ema.") for name in state)
     assert state.keys() == expected.keys()
@@ -226,12 +227,13 @@ def test_a_training_ends_with_a_full_disk_and_keeps_the_last_checkpoint(corpus, 
     broken_off(command(corpus, out), out, signal.SIGKILL, 14, 0.0)
     last_step = step_reached(out)
     limit = (out / "checkpoints" / f"step-{last_step}" / "training.safetensors").stat().st_size // 2
-    program = (
+    program = tmp_path / "full.py"
+    program.write_text(
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
         "from glassformer.cli import main; main()"
     )
-    arguments = [sys.executable, "-c", program, *map(str, command(corpus, out))]
+    arguments = [forking_python(), str(program), *map(str, command(corpus, out))]
     lines = []
     with subprocess.Popen(arguments, env=ENVIRONMENT, stderr=subprocess.PIPE, encoding="utf-8") as process:
         for line in process.stderr:

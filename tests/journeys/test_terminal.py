@@ -139,7 +139,7 @@ COMMANDS = {
     "fill-mask": (["fill-mask", "@masked-lm"], "the <mask>\n\n"),
     "correct": (["correct", "@translation", "--max-length", "5"], "The cat.\n\n"),
     "serve": (["serve", "--limits"], ""),
-    "demo": (["demo", "--out", "@demo", "--steps", "20", "--pairs", "200"], ""),
+    "demo": (["demo", "--out", "@demo", "--steps", "2", "--pairs", "200"], ""),
 }
 
 

@@ -143,6 +143,7 @@ FEW = "--steps 40 --batch-tokens 300 --lr 0.003 --validate-every 100"
 @pytest.mark.slow
 def test_every_command_works_in_its_order_and_prints_what_it_should(folder, monkeypatch):
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("GLASSFORMER_N_LAYERS", "1")
     trained, printed = [], []
     for command in COMMANDS:
         few = FEW.replace("0.003", "0.01") if "--out spelling" in command else FEW  # its optimizer is Muon

@@ -7,6 +7,7 @@ tested (`make wheels`): the C library of Windows takes the linker more than a mi
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 
 from glassformer.kernels.build import FLAGS, TARGETS
 from glassformer.kernels.build import FOLDER as SOURCES
+from glassformer.lock import locked
 from tests.journeys.conftest import ENVIRONMENT
 from tests.journeys.test_without_torch import BLOCK
 
@@ -139,34 +141,6 @@ def test_the_same_sources_give_the_same_bytes(folder, wheels, tmp_path):
     assert source.read_bytes() == (folder / source.name).read_bytes()
 
 
-@pytest.fixture
-def unpacked(folder, tmp_path) -> Path:
-    """Folder with the files of the source distribution."""
-    (path,) = folder.glob("*.tar.gz")
-    with tarfile.open(path) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
-    return tmp_path / "source" / path.name.removesuffix(".tar.gz")
-
-
-def test_the_source_distribution_gives_the_same_wheel(wheels, unpacked, tmp_path):
-    if "WHEELS" in os.environ:
-        pytest.skip("compares wheels that the test has built")
-    (again,) = built(tmp_path, "macosx_11_0_arm64", root=unpacked).glob("*.whl")
-    assert again.read_bytes() == wheels["macosx_11_0_arm64"].read_bytes()
-
-
-def test_the_source_distribution_has_the_site_if_it_was_built(unpacked, tmp_path):
-    page = Path("build", "website", "site", "index.html")
-    assert (unpacked / page).exists() or "WHEELS" not in os.environ
-    (unpacked / page).parent.mkdir(parents=True, exist_ok=True)
-    (unpacked / page).write_text("a site")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path / "again"]
-    subprocess.run(command, cwd=unpacked, check=True, capture_output=True, env=ENVIRONMENT)
-    (path,) = (tmp_path / "again").iterdir()
-    with tarfile.open(path) as archive:
-        assert archive.extractfile(f"{unpacked.name}/{page.as_posix()}").read() == b"a site"
-
-
 HIDE_ZIGLANG = """
 import sys
 from importlib.machinery import PathFinder
@@ -178,6 +152,46 @@ class WithoutZiglang:
 
 sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutZiglang
 """
+
+
+@pytest.fixture
+def unpacked(folder, tmp_path) -> Path:
+    """Folder with the files of the source distribution."""
+    return extracted(folder, tmp_path / "source")
+
+
+def extracted(folder: Path, to: Path) -> Path:
+    (path,) = folder.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        archive.extractall(to, filter="data")
+    return to / path.name.removesuffix(".tar.gz")
+
+
+def test_the_source_distribution_gives_the_same_wheel(folder, wheels, tmp_path):
+    if "WHEELS" in os.environ:
+        pytest.skip("compares wheels that the test has built")
+    # The compiler keeps what it has made by the path of the sources.
+    sources = Path(os.environ["ZIG_GLOBAL_CACHE_DIR"], "source-distribution")
+    sources.mkdir(parents=True, exist_ok=True)
+    with locked(sources):
+        for old in sources.glob("glassformer-*"):
+            shutil.rmtree(old)
+        (again,) = built(tmp_path, "macosx_11_0_arm64", root=extracted(folder, sources)).glob("*.whl")
+    assert again.read_bytes() == wheels["macosx_11_0_arm64"].read_bytes()
+
+
+def test_the_source_distribution_has_the_site_if_it_was_built(unpacked, tmp_path):
+    page = Path("build", "website", "site", "index.html")
+    assert (unpacked / page).exists() or "WHEELS" not in os.environ
+    (unpacked / page).parent.mkdir(parents=True, exist_ok=True)
+    (unpacked / page).write_text("a site")
+    (tmp_path / "sitecustomize.py").write_text(HIDE_ZIGLANG)  # nothing is compiled
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path / "again"]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(tmp_path)}
+    subprocess.run(command, cwd=unpacked, check=True, capture_output=True, env=environment)
+    (path,) = (tmp_path / "again").iterdir()
+    with tarfile.open(path) as archive:
+        assert archive.extractfile(f"{unpacked.name}/{page.as_posix()}").read() == b"a site"
 
 
 @pytest.mark.parametrize("compiler", [True, False])

@@ -102,12 +102,12 @@ def save(folder: Path, model: Any, tokenizer: Any) -> Path:
     return folder
 
 
-def bert(folder: Path, kind: Any = hf.BertModel, tokenizer: Any = None, **more: Any) -> Path:
+def bert(folder: Path, kind: Any = None, tokenizer: Any = None, **more: Any) -> Path:
     """A BERT with a head."""
     tokenizer = tokenizer or wordpiece()
     config = hf.BertConfig(vocab_size=len(tokenizer), **BERT, **more)
     torch.manual_seed(7)
-    return save(folder, kind(config), tokenizer)
+    return save(folder, (kind or hf.BertModel)(config), tokenizer)
 
 
 def roberta(folder: Path, kind: Any, **more: Any) -> Path:

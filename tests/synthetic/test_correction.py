@@ -59,7 +59,8 @@ def test_corrections_are_mixed_with_the_earlier_text_without_their_sources(model
 
 def test_earlier_text_keeps_its_tags(tmp_path):
     own, web = write(tmp_path / "own.tsv", PAIRS), write(tmp_path / "web.tsv", [(src[:-1], tgt) for src, tgt in PAIRS])
-    options = {"tags": ("none", "web"), "dev_src": (own,), "languages": ("en", "fr"), "steps": 5}
+    dev = write(tmp_path / "dev.tsv", [(f"{src} {src}", tgt) for src, tgt in PAIRS[:12]])
+    options = {"tags": ("none", "web"), "dev_src": (dev,), "languages": ("en", "fr"), "steps": 5}
     train(TrainConfig(src=(own, web), out=tmp_path / "model", **options, **SIZES), quiet=True)
     update(tmp_path / "model", tmp_path)
     new = tmp_path / "new"

@@ -97,7 +97,9 @@ def test_pages_are_accessible(site, tabs, name, scheme):
     axe = Path(find_spec("axe_core_python").origin).with_name("axe.min.js")
     tab = tabs((site / f"{name}.html").as_uri(), ("file:", "data:", "blob:"), scheme=scheme)
     tab.add_script_tag(content=axe.read_text(encoding="utf-8"))
+    only = "" if scheme == "light" else "runOnly: ['color-contrast'], "  # nothing but the colors differs
     found = tab.evaluate(
-        "axe.run().then(r => r.violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3)}`))"
+        f"axe.run(document, {{ {only}resultTypes: ['violations'] }}).then("
+        "r => r.violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3)}`))"
     )
     assert found == []

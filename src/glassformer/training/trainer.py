@@ -305,14 +305,17 @@ class Trainer:
         if self.config.profile and self.processes.rank == 0:
             self.profile = Profile(self.step)
             self.micro_batches.on_made = self.profile.count
-        gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
+        freezes = not gc.get_freeze_count()  # else the program has done it
+        if freezes:
+            gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
         try:
             self.run_steps(stop, on_first_step)
         except Stopped:
             self.write_profile()
             raise
         finally:
-            gc.unfreeze()
+            if freezes:
+                gc.unfreeze()
             self.checkpoints.job.close()
         self.write_profile()
 
