@@ -52,7 +52,7 @@ MODULES = {"data", "generate", "interop", "kernels", "nn", "objectives", "oracle
 WHOLE_RUNS = {
     f"test_{name}.py" for name in ("auto_batch", "divergence", "memory", "messages", "model_fields", "profile")
 }
-"""Files whose tests train whole models, in which the checks take most of the time. Others check the same functions."""
+"""Files of `training` that train whole models, where checks take most of the time. Others check the same functions."""
 checked: set[tuple[str, str]] = set()
 """Files, and in each the tests and the values of parameters with which shapes have been checked."""
 
@@ -65,7 +65,7 @@ def pytest_runtest_setup(item):
     values = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     keys = {(str(item.path), name) for name in (item.originalname, *values)}
     is_of_modules = item.path.relative_to(item.config.rootpath / "tests").parts[0] in MODULES
-    is_of_modules &= item.path.name not in WHOLE_RUNS
+    is_of_modules &= item.path.parent.name != "training" or item.path.name not in WHOLE_RUNS
     jaxtyping.config.update("jaxtyping_disable", not is_of_modules or keys <= checked)
     checked.update(keys)
 

@@ -1,12 +1,12 @@
 """The public Python API, used as in a notebook: every call twice in one process."""
 
 import subprocess
+import sys
 
 import pytest
 
 import glassformer as gf
 from glassformer.errors import UserError
-from tests.forks import forking_python
 
 PROGRAM = """
 import sys
@@ -31,9 +31,7 @@ def test_every_public_function_can_be_called_twice_in_one_process(tmp_path):
         lines = [" ".join(words.split()[j:]) + f" {i}" for i in range(30) for j in range(5)]
         (tmp_path / side).write_text("\n".join(lines) + "\n")
     files = [str(tmp_path / name) for name in ("out", "src", "tgt")]
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    done = subprocess.run([forking_python(), program, *files], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *files], capture_output=True, text=True)
     assert done.stdout.strip().endswith("done"), done.stderr
 
 

@@ -35,7 +35,7 @@ def random_translator(family, folder, precision="int8"):
     ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
     sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80}
-    sizes["max_len"] = 70 if codes else 36  # outputs do not end, and codes need tokens besides
+    sizes["max_len"] = 100 if codes else 36  # outputs do not end, and codes need tokens besides
     if family == "t5":
         model = T5(T5Config(**sizes, **layers))
     else:

@@ -1,6 +1,7 @@
 """Protected spans: taken out of texts, and put back in the right order, as often as they were there."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import matches, protect_pattern
-from glassformer.documents.inline import put_back, tag_pairs
+from glassformer.documents.inline import extended, put_back, tag_pairs
 
 PATTERN = protect_pattern(("all",))
 
@@ -68,6 +69,16 @@ def test_spans_are_put_back(text, core, output, alignment, expected):
     assert put_back(detached, output, pairs) == expected
 
 
+@pytest.mark.parametrize("unit", ["a", "-.", "/", "=a", "€", "文", "a "])
+def test_a_long_text_beside_a_span_takes_linear_time(unit):
+    start = time.process_time()
+    text = unit * (300_000 // len(unit))
+    for around in (f"{text} {{x}} {text}", f"{text}{{x}}{text}"):
+        detached = take_out(around, PATTERN)
+        assert "{x}" in put_back(detached, "output", [])
+    assert time.process_time() - start < 10  # 0.1 s here
+
+
 def test_a_text_without_spans_is_left_alone():
     assert take_out("A man sits.", PATTERN) is None
 
@@ -86,7 +97,7 @@ def test_every_span_comes_back_as_often_as_it_was_there(text, output, alignment)
         return
     n = len(output.split())
     result = put_back(detached, output, [(s, t) for s, t in alignment if t < n])
-    expected = sorted(text[a:b] for a, b in matches(PATTERN, text))
+    expected = sorted(text[a:b] for a, b in extended(text, list(matches(PATTERN, text))))
     for span in set(expected):
         assert result.count(span) >= expected.count(span)
     if any(a != b and a in b for a in expected for b in expected):

@@ -139,6 +139,7 @@ def test_classifiers_with_other_pooling_than_berts_are_refused(sizes, pooling, t
         ("masked-lm", "bert", {"n_token_types": 0, "pre_norm": True}, "pre_norm = True"),
         ("masked-lm", "bert", {"n_token_types": 0, "position_offset": 2}, "position_offset = 2"),
         ("masked-lm", "bert", {"n_token_types": 0, "norm_eps": 1e-5}, "norm_eps = 1e-05"),
+        ("translation", "rnn", {}, "a rnn"),
     ],
 )
 def test_models_that_transformers_does_not_have_are_refused(name, family, sizes, match, tmp_path):

@@ -27,7 +27,7 @@ def folder(tmp_path_factory) -> Path:
     """The files that the page names."""
     folder = tmp_path_factory.mktemp("quality")
     pairs = split_pairs(900, 260, seed=3)
-    for name, part in {"train": pairs[0][:200], "news": pairs[0][400:520], "own": pairs[0][800:], "dev": pairs[1][:20],
+    for name, part in {"train": pairs[0][:250], "news": pairs[0][400:520], "own": pairs[0][800:], "dev": pairs[1][:20],
                        "test": pairs[1][20:40], "mono": pairs[1][40:140]}.items():  # fmt: skip
         for side, language in enumerate(("en", "de")):
             write_lines(folder / f"{name}.{language}", [pair[side] for pair in part])

@@ -54,10 +54,10 @@ def folder(corpus, tmp_path_factory) -> Path:
     return folder
 
 
-def run(command: str, folder: Path, timeout: float = 280) -> subprocess.CompletedProcess:
+def run(command: str, folder: Path, timeout: float = 280, *, options=FEW) -> subprocess.CompletedProcess:
     path = f"{Path(forking_python()).parent}:{ENVIRONMENT['PATH']}"
     return subprocess.run(
-        command, shell=True, cwd=folder, env={**ENVIRONMENT, **FEW, "PATH": path}, capture_output=True,
+        command, shell=True, cwd=folder, env={**ENVIRONMENT, **options, "PATH": path}, capture_output=True,
         encoding="utf-8", timeout=timeout,
     )  # fmt: skip
 

@@ -221,7 +221,7 @@ def test_tables_with_columns_and_a_dev_set_are_read_as_such(corpus, texts, tmp_p
     """All files of a training have one format; the text that a model makes is another."""
     tables = []
     for part in ("train", "dev"):
-        rows = zip(*((corpus / f"{part}.{side}").read_text().splitlines()[:120] for side in ("en", "fr")), strict=True)
+        rows = zip(*((corpus / f"{part}.{side}").read_text().splitlines()[:240] for side in ("en", "fr")), strict=True)
         lines = [f"{number};{tgt}\u00a0!;{src}" for number, (src, tgt) in enumerate(rows)]
         tables.append(write_lines(tmp_path / f"{part}.data", ["n;french;english", *lines]))
     files = [tables[0], "--dev", tables[1], "--format", "csv", "--keys", "src=english", "tgt=french"]
@@ -230,7 +230,7 @@ def test_tables_with_columns_and_a_dev_set_are_read_as_such(corpus, texts, tmp_p
     assert done.returncode == 0, done.stderr
     assert "Dev set: 20 pairs" in done.stderr
     parallel = (tmp_path / "run" / "synthetic" / "parallel.tgt").read_text().splitlines()
-    assert parallel == [f"{line}\u00a0!" for line in (corpus / "train.fr").read_text().splitlines()[:120]]
+    assert parallel == [f"{line}\u00a0!" for line in (corpus / "train.fr").read_text().splitlines()[:240]]
     student = glassformer("distill", tmp_path / "run", "--src", *files, "--out", tmp_path / "student", *SHORT)
     assert student.returncode == 0, student.stderr
     assert "Dev set: 20 pairs" in student.stderr
@@ -300,7 +300,7 @@ def small(corpus, folder):
     """A corpus with fewer pairs, which models translate in less time."""
     folder.mkdir()
     for name in ("train.en", "train.fr", "dev.en", "dev.fr"):
-        write_lines(folder / name, (corpus / name).read_text().splitlines()[:120])
+        write_lines(folder / name, (corpus / name).read_text().splitlines()[:240])
     return folder
 
 

@@ -89,7 +89,7 @@ def test_the_model_process_imports_torch_for_an_inspection_only():
 
 @pytest.mark.slow
 def test_a_slow_import_of_torch_does_not_end_the_model_process(folder, tmp_path):
-    silence_s = 2.0
+    silence_s = 3.0
     (tmp_path / "sitecustomize.py").write_text(f"import glassformer.serve.limits as l; l.SILENCE_S = {silence_s}")
     (tmp_path / "torch.py").write_text(SLOW_TORCH.format(seconds=1.75 * silence_s, folder=str(tmp_path)))
     env = {"PYTHONPATH": str(tmp_path)}

@@ -1,4 +1,5 @@
 import copy
+import gc
 import json
 import os
 import signal
@@ -316,3 +317,19 @@ def test_only_trainings_on_a_gpu_that_may_differ_in_rounding_decide_on_compilati
 
     assert resolved("cuda") == expected
     assert resolved("cpu") == "off"
+
+
+@pytest.mark.parametrize(("n_frozen", "calls"), [(0, ["freeze", "unfreeze"]), (9, [])])
+def test_objects_are_frozen_during_a_training_unless_the_program_has_done_it(trainer, monkeypatch, n_frozen, calls):
+    found = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: n_frozen)
+    for name in ("freeze", "unfreeze"):
+        monkeypatch.setattr(gc, name, lambda name=name: found.append(name))
+
+    def stopped(*arguments):
+        raise Stopped(signal.SIGINT, "")
+
+    monkeypatch.setattr(trainer, "run_steps", stopped)
+    with pytest.raises(Stopped):
+        trainer.run(StopSignal())
+    assert found == calls

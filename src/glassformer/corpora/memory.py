@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -12,8 +13,13 @@ from glassformer.corpora.terms import UNSPACED as UNSPACED_LETTER
 from glassformer.documents.inline import marks
 
 UNSPACED = UNSPACED_LETTER.pattern[1:-1]
-TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}](?:[^\W{UNSPACED}]|[{marks()}])*")
-"""A word with the marks of its letters, or a letter of a script that has no spaces between words."""
+
+
+@cache
+def token_pattern() -> re.Pattern[str]:
+    """A word with the marks of its letters, or a letter of a script that has no spaces between words."""
+    return re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}](?:[^\W{UNSPACED}]|[{marks()}])*")
+
 
 MAX_POSTINGS = 20_000
 """Number of occurrences of the tokens of a text that are looked at, those of rare tokens first."""
@@ -38,7 +44,7 @@ class Match:
 
 def tokens_of(text: str) -> list[str]:
     """The words by which texts are compared, in lower case; other signs count only in texts without words."""
-    return TOKEN.findall(text.lower()) or text.split()
+    return token_pattern().findall(text.lower()) or text.split()
 
 
 def edit_distance(first: Sequence[int], second: Sequence[int]) -> int:

@@ -20,7 +20,7 @@ from glassformer.errors import ConfigError, CorpusError
 from glassformer.limits import MAX_DOCUMENT_BYTES
 
 UNITS = (
-    "%|‰|°[CF]?|[kcmµn]?m[²³]?|km/h|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
+    "%|‰|°[CF]?|km/h|[kcmµn]?m[²³]?|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
     "€|\\$|£|¥"
 )
 PATTERNS = {

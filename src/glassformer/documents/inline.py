@@ -20,8 +20,8 @@ BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f"
 """Punctuation after which a part of a sentence begins, and the space that French writes before it."""
 
 CLOSING = re.compile(r"[.,;:!?…。，、；：！？)\]}»”\"）」』]*")
-EMPTY_PAIR = re.compile(r"""[(\[{«“„‘"'「『（](?=[)\]}»”“’"'」』）])""")
-"""An opening bracket or quotation mark with nothing in it."""
+EMPTY_PAIR = re.compile(r"""[(\[{«“„‘"'「『（]([ \u00a0\u202f]?)(?=[)\]}»”“’"'」』）])""")
+"""An opening bracket or quotation mark with nothing in it but a space."""
 SPACED_MARK = re.compile(r"\w[ \u00a0\u202f][;:!?]")
 """A space before punctuation, as French has it."""
 STRAY_SPACE = re.compile(r"[ \u00a0\u202f]+(?=[,.…)\]}。，、）])")
@@ -35,8 +35,12 @@ GAP = re.compile(rf"(?:{SIGNS}|[:.,×–—x]){{0,3}}")
 TOKEN_BEFORE = re.compile(r"[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*\Z")
 TOKEN_AFTER = re.compile(r"[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*")
 """What a text without spaces, such as a path, consists of: no letters of scripts without spaces between words."""
-TECHNICAL_BEFORE = re.compile(rf"(?=.*\w)(?:.*[=@_\\]|.*[/\\=@:._~-].*/|/)|{SIGNS}+")
+MAX_TOKEN = 256
+"""Length of the text beside a span that is looked at."""
+TECHNICAL_BEFORE = re.compile(rf"(?=.*\w)(?:.*[@_\\]|[-/.~$&?].*[/=]|.*[:._@\\-].*[/=]|/)|{SIGNS}+")
 """What belongs to a span after it: the beginning of a path, an address or a setting, or only signs, such as `€`."""
+ENTITY = re.compile(r"&[#\w]+;")
+"""What has no signs."""
 TECHNICAL_AFTER = re.compile(rf"@.+|\.[a-z0-9]{{1,5}}|_.+|[=/\\].*[=/\\@].*|{SIGNS}+")
 """What belongs to a span before it."""
 MORE_AFTER = "=/\\@_.&#?-"
@@ -108,13 +112,14 @@ def is_mark(character: str) -> bool:
     return character != "" and unicodedata.category(character)[0] == "M"
 
 
-def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
+def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True) -> Detached:
     """Take spans out of a text.
 
     Args:
         spans: start and end of each, in order.
+        extends: also take out what is written together with them, see `extended`.
     """
-    spans = joined(text, extended(text, spans))
+    spans = joined(text, extended(text, spans) if extends else spans)
     n_before, n_after = outer(text, spans)
     begin = spans[n_before - 1][1] if n_before else 0
     while 0 < begin < len(text) and text[begin] in AFTER_SPAN:
@@ -142,9 +147,10 @@ def detach(text: str, spans: Sequence[tuple[int, int]]) -> Detached:
         begun = words[-1] if words and not core[-1:].isspace() and after and not after.isspace() else ""
         is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
         n_before, punctuation = len(words) - is_inside, closing[0] if closing else ""
-        is_enclosed = before in OPENING_MARKS and EMPTY_PAIR.match(before + after) is not None
+        around = text[max(begin, a - 2) : a].rstrip()[-1:] + text[b : min(b + 2, end)].lstrip()[:1]
+        is_enclosed = EMPTY_PAIR.match(around) is not None
         sign_before, sign_after = ("" if is_tag or is_plain(c) else c for c in (before, after))
-        mark = text[begin:a].rstrip()[-1:]
+        mark = text[max(begin, a - MAX_TOKEN) : a].rstrip()[-1:]
         inner.append(
             Inner(
                 text[a:b], n_before, joined_before, joined_after, punctuation, is_inside, is_enclosed,
@@ -174,7 +180,7 @@ def extended(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int
     results: list[tuple[int, int]] = []
     for i, (start, end) in enumerate(spans):
         is_tag = TAG.fullmatch(text, start, end) is not None
-        if not is_tag:
+        if not is_tag and not ENTITY.fullmatch(text, start, end):
             following = spans[i + 1][0] if i + 1 < len(spans) else len(text)
             before, after = glued(text[results[-1][1] if results else 0 : start], text[end:following])
             start, end = start - len(before), end + len(after)
@@ -189,13 +195,14 @@ def extended(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int
 
 def glued(before: str, after: str) -> tuple[str, str]:
     """What belongs to a span of the text before it, and of that after it."""
-    begin, rest = TOKEN_BEFORE.search(before), TOKEN_AFTER.match(after)
+    begin, rest = TOKEN_BEFORE.search(before[-MAX_TOKEN:]), TOKEN_AFTER.match(after[:MAX_TOKEN])
     first = begin[0].lstrip("([{<\"'") if begin else ""
     first = first if TECHNICAL_BEFORE.fullmatch(first) else ""
     last = rest[0].rstrip(".,;:!?)]}>\"'") if rest else ""
     goes_on = first == "/" or any(map(str.isalnum, first))
     is_part = TECHNICAL_AFTER.fullmatch(last) or (goes_on and last[:1] and last[0] in MORE_AFTER)
-    return first, last if is_part else ""
+    is_whole = len(begin[0] if begin else "") < MAX_TOKEN > len(rest[0] if rest else "")
+    return (first, last if is_part else "") if is_whole else ("", "")
 
 
 def joined(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -286,15 +293,17 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
     """
     output = output.strip() if detached.core.strip() else detached.core
     words = [match.span() for match in re.finditer(r"\S+", output)]
-    gaps = [match.end() for match in EMPTY_PAIR.finditer(output)]
-    if len(gaps) != sum(span.is_enclosed for span in detached.inner):
-        gaps = []
+    enclosed = [i for i, span in enumerate(detached.inner) if span.is_enclosed]
+    found = list(EMPTY_PAIR.finditer(output))
+    if len(found) != len(enclosed):
+        found = []
+    gaps = dict(zip(sorted(enclosed, key=lambda i: positions[i][0]), found, strict=False))
     offsets: list[int] = []
     texts: list[str] = []
-    for span, (place, closes) in zip(detached.inner, positions, strict=True):
-        if span.is_enclosed and gaps:
-            offsets.append(gaps.pop(0))
-            texts.append(span.text)
+    for i, (span, (place, closes)) in enumerate(zip(detached.inner, positions, strict=True)):
+        if i in gaps:
+            offsets.append(gaps[i].end())
+            texts.append(span.text + gaps[i][1])
         elif closes or place >= len(words):
             at = words[place - 1][1] if words else 0
             is_joined = span.joined_before or output.endswith(OPENING, 0, at)

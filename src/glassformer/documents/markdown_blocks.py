@@ -11,12 +11,13 @@ CONTAINER = re.compile(
 )
 """The first or the last line of a container: `:::tip Title` of Docusaurus, VitePress, Pandoc and MyST."""
 ADMONITION = re.compile(
-    MARKS + r"(?:(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+[\w-]+)*|===[+!]?)(?:[ \t]+\"(?P<title>[^\"\\]*)\")?[ \t]*"
+    MARKS + r"(?:(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+[\w-]+)*(?:[ \t]+\"(?P<title>[^\"\\]*)\")?"
+    r"|===[+!]?[ \t]+\"(?P<tab>[^\"\\]*)\")[ \t]*"
 )
 """The line before an indented block: `!!! note "Title"` of Python-Markdown and MkDocs, `=== "Title"` of a tab."""
 ALERT = re.compile(MARKS + r"\[![A-Za-z]+\][+-]?(?P<title>.*)")
 """The first line of an alert in a quotation: `> [!NOTE]` of GitHub, `> [!tip] Title` of Obsidian."""
-FENCE = re.compile(MARKS + r"(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
+FENCE = re.compile(MARKS + r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 DIRECTIVE = re.compile(
     r"\{(?:admonition|attention|caution|danger|error|hint|important|note|seealso|sidebar|tip|topic|warning)\}(?P<title>.*)"
 )
@@ -48,18 +49,24 @@ def standard(text: str) -> str:
     """
     blocks = Blocks()
     lines = LINE.split(text)
-    closed = [i for i, line in enumerate(lines) if line.strip(" \t>") == "$$"]
-    if len(closed) % 2:
-        closed = closed[:-1]
-    formulas = set(closed)
-    return "\n".join(standard_line(line, blocks, i in formulas) for i, line in enumerate(lines))
+    ends = formula_ends(lines)
+    return "\n".join(standard_line(line, blocks, ends[i]) for i, line in enumerate(lines))
 
 
-def standard_line(line: str, blocks: Blocks, is_formula: bool) -> str:
+def formula_ends(lines: list[str]) -> list[bool]:
+    """For each line, whether a formula that begins in it ends in a later one, before an empty line."""
+    results, has_end = [], False
+    for line in reversed(lines):
+        results.append(has_end)
+        has_end = bool(line.strip(" \t>")) and (has_end or line.count("$$") % 2 == 1)
+    return results[::-1]
+
+
+def standard_line(line: str, blocks: Blocks, has_end: bool) -> str:
     """A line in CommonMark; see `standard`.
 
     Args:
-        is_formula: it begins or ends a formula.
+        has_end: a formula that begins in it has an end.
     """
     text = line.lstrip(" \t")
     width = len(line[: len(line) - len(text)].expandtabs(INDENT))
@@ -72,8 +79,9 @@ def standard_line(line: str, blocks: Blocks, is_formula: bool) -> str:
         if fence and fence["fence"].startswith(blocks.code) and not fence["info"].strip():
             blocks.code = ""
         return line
-    if is_formula or blocks.in_formula:
-        blocks.in_formula ^= is_formula
+    is_mark = line.count("$$") % 2 == 1
+    if blocks.in_formula or (is_mark and has_end and line.lstrip(" \t>").startswith("$$")):
+        blocks.in_formula ^= is_mark
         return ""
     if blocks.has_options and OPTION.fullmatch(line):
         return ""
@@ -93,7 +101,7 @@ def standard_line(line: str, blocks: Blocks, is_formula: bool) -> str:
         return heading(line, match["marks"], (match["label"] or match["title"] or "").strip())
     if match := ADMONITION.fullmatch(line):
         blocks.indents.append(width + INDENT)
-        return heading(line, match["marks"], match["title"] or "")
+        return heading(line, match["marks"], match["title"] or match["tab"] or "")
     if (match := ALERT.fullmatch(line)) and ">" in match["marks"]:
         return heading(line, match["marks"], match["title"].strip())
     return line

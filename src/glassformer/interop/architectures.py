@@ -37,13 +37,14 @@ def hf_model_type(model: Model) -> str:
         )
     family = family_of(model)
     known = {"llama": ("gated_silu",), "t5": (*HF_ACTIVATIONS, "gated_gelu")}.get(family, tuple(HF_ACTIVATIONS))
+    activation = getattr(c, "activation", None)
     for model_type, architecture in ARCHITECTURES.items():
-        if architecture.family == family and c.activation in known and architecture.can_export(c):
+        if architecture.family == family and activation in known and architecture.can_export(c):
             return model_type
     description = f"a {family} with additive attention" if getattr(c, "attention", "dot") != "dot" else f"a {family}"
-    if c.activation not in known:
-        description = f"a {family} with the activation function {c.activation}"
-    if family == "bert" and c.activation in known:
+    if activation and activation not in known:
+        description = f"a {family} with the activation function {activation}"
+    elif family == "bert":
         description = (
             f"a bert with n_token_types = {c.n_token_types}, pre_norm = {c.pre_norm}, position_offset ="
             f" {c.position_offset}, norm_eps = {c.norm_eps:g} and pooler_activation = {c.pooler_activation}"

@@ -54,7 +54,7 @@ class Begun:
             if written[text[a:b]]:
                 written[text[a:b]] -= 1
                 done.append((a, b))
-        text = detach(text, done).core if done else text
+        text = detach(text, done, extends=False).core if done else text
         detached = terms.take_out(text)
         bare = terms.protect.sub("", prefix)
         return cls(detached.core if detached else text, " ".join(bare.split()), prefix, detached)

@@ -152,7 +152,7 @@ def meet_requirements(
     Args:
         task: the text-to-text task.
         outputs: the nbest outputs of each part.
-        prefix: text that all outputs begin with, which stays.
+        prefix: text that the outputs of the first part of each text begin with, which stays.
     """
     positions = [(i, rank) for i, part in enumerate(parts) if part.required for rank in range(len(outputs[i]))]
     for group in chunks(positions, EDITED_TOGETHER):
@@ -188,7 +188,8 @@ def edit_once(
     forced: list[tuple[str, ...]] = []
     owners: list[tuple[int, int]] = []
     for (i, rank, missing), weights in zip(lacking, weights_of_words, strict=True):
-        for text, ids in edited_texts(task, parts[i], outputs[i][rank], missing, weights, prefix):
+        own = prefix if not i or parts[i - 1].text != parts[i].text else ""
+        for text, ids in edited_texts(task, parts[i], outputs[i][rank], missing, weights, own):
             forced.append((*outputs[i][rank].forced, *missing[0].forms))
             edited.append(text)
             token_ids.append([*ids, task.tokenizer.eos_id])

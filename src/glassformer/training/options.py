@@ -223,10 +223,12 @@ def check_sizes(config: TrainConfig, base: AnyTask) -> None:
     Raises:
         ConfigError: one does.
     """
-    own = sizes_of(base.model)
-    for option in ("max_len", "d_model", "n_heads", "d_ff", "n_layers", "pre_norm", "tokenizer", "lowercase"):
+    sizes = ("max_len", "d_model", "n_heads", "d_ff", "n_layers", "pre_norm")
+    own: JsonObject = {name: value for name, value in sizes_of(base.model).items() if name in sizes}
+    own |= {"vocab_size": base.tokenizer.vocab_size, "tokenizer": None, "lowercase": False}
+    for option, value in own.items():  # run.toml also has sizes of the preset that the family does not have
         asked = getattr(config, option)
-        if asked not in (None, False, own.get(option)) or (asked is False and own.get(option)):
+        if asked not in (None, value):
             raise ConfigError(
                 f"--{option.replace('_', '-')} {asked}: --init-from {config.init_from} keeps the size and the tokenizer"
                 " of its model.\n  Leave it out."

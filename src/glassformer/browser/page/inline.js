@@ -8,7 +8,8 @@ const FINAL = ".!?…。！？";
 const BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f";
 const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
 const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
-const EMPTY_PAIR = /[([{«“„‘"'「『（](?=[)\]}»”“’"'」』）])/gu;
+const EMPTY_PAIR = /[([{«“„‘"'「『（]([ \u00a0\u202f]?)(?=[)\]}»”“’"'」』）])/gu;
+const ENTITY = /^&[#\p{L}\p{N}_]+;$/u;
 const SPACED_MARK = /[\p{L}\p{N}_][ \u00a0\u202f][;:!?]/u;
 const STRAY_SPACE = /^[ \u00a0\u202f]+(?=[,.…)\]}。，、）])/u;
 const STRAY_SPACE_OF_MARK = /^[ \u00a0\u202f]+(?=[;:!?；：！？])/u;
@@ -16,7 +17,8 @@ const SIGNS = "[@#~=+/\\\\&_^*%$§€£¥\\u20a0-\\u20bf\\-]";
 const GAP = new RegExp(`^(?:${SIGNS}|[:.,×–—x]){0,3}$`, "u");
 const TOKEN_BEFORE = /[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*$/u;
 const TOKEN_AFTER = /^[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*/u;
-const TECHNICAL_BEFORE = new RegExp(`^(?:(?=.*[\\p{L}\\p{N}_])(?:.*[=@_\\\\]|.*[/\\\\=@:._~\\-].*/|/)|${SIGNS}+)$`, "u");
+const MAX_TOKEN = 256;
+const TECHNICAL_BEFORE = new RegExp(`^(?:(?=.*[\\p{L}\\p{N}_])(?:.*[@_\\\\]|[\\-/.~$&?].*[/=]|.*[:._@\\\\\\-].*[/=]|/)|${SIGNS}+)$`, "u");
 const TECHNICAL_AFTER = new RegExp(`^(?:@.+|\\.[a-z0-9]{1,5}|_.+|[=/\\\\].*[=/\\\\@].*|${SIGNS}+)$`, "u");
 const MORE_AFTER = "=/\\@_.&#?-";
 const ENTITIES = ["&amp;", "&lt;", "&gt;"];
@@ -47,7 +49,8 @@ export function matches(pattern, text) {
   /** @type {Span[]} */
   const found = [];
   for (let begin = 0; begin < text.length;) {
-    const end = Math.min(text.length, begin + MAX_WINDOW);
+    let end = Math.min(text.length, begin + MAX_WINDOW);
+    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1])) end -= 1; // not within a character
     const window = text.slice(0, end);
     // Those that begin later are found in the next window, with all that follows them.
     const last = end === text.length ? end : begin + MAX_WINDOW / 2;
@@ -76,9 +79,12 @@ const leftStrip = (text) => strip(`${text}.`).slice(0, -1);
  * @param {string} before @param {string} after @returns {[first: string, last: string]}
  */
 function glued(before, after) {
-  const begin = TOKEN_BEFORE.exec(before)[0].replace(/^[([{<"']+/u, "");
+  const [left] = TOKEN_BEFORE.exec([...before].slice(-MAX_TOKEN).join(""));
+  const [right] = TOKEN_AFTER.exec([...after].slice(0, MAX_TOKEN).join(""));
+  if (left.length === MAX_TOKEN || right.length === MAX_TOKEN) return ["", ""];
+  const begin = left.replace(/^[([{<"']+/u, "");
   const first = TECHNICAL_BEFORE.test(begin) ? begin : "";
-  const last = cut(TOKEN_AFTER.exec(after)[0], ".,;:!?)]}>\"'");
+  const last = cut(right, ".,;:!?)]}>\"'");
   const goesOn = first === "/" || /[\p{L}\p{N}]/u.test(first);
   return [first, TECHNICAL_AFTER.test(last) || (goesOn && last !== "" && MORE_AFTER.includes(last[0])) ? last : ""];
 }
@@ -122,7 +128,7 @@ export class Inline {
     const results = [];
     spans.forEach(([begin, finish], i) => {
       let [start, end] = [begin, finish];
-      if (!this.wholeTag.test(text.slice(start, end))) {
+      if (!this.wholeTag.test(text.slice(start, end)) && !ENTITY.test(text.slice(start, end))) {
         const [before, after] = glued(text.slice(results.at(-1)?.[1] ?? 0, start), text.slice(end, spans[i + 1]?.[0] ?? text.length));
         [start, end] = [start - before.length, end + after.length];
       }
@@ -192,10 +198,11 @@ export class Inline {
 
   /**
    * Take spans out of a text: what is before and after the sentence, the sentence, and the spans in it.
-   * @param {string} text @param {Span[]} all @returns {Detached}
+   * @param {string} text @param {Span[]} all @param {boolean} [extends_] also take out what is written together with them
+   * @returns {Detached}
    */
-  detach(text, all) {
-    const spans = this.joined(text, this.extended(text, all));
+  detach(text, all, extends_ = true) {
+    const spans = this.joined(text, extends_ ? this.extended(text, all) : all);
     const [nBefore, nAfter] = this.outer(text, spans);
     let begin = nBefore ? spans[nBefore - 1][1] : 0;
     while (begin > 0 && begin < text.length && AFTER_SPAN.includes(text[begin])) begin += 1;
@@ -218,10 +225,11 @@ export class Inline {
       const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
       const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
       const [signBefore, signAfter] = [before, after].map((c) => (isTag || this.isPlain(c) ? "" : c));
-      const mark = rightStrip(text.slice(begin, a)).at(-1) ?? "";
+      const around = lastOf(rightStrip(text.slice(Math.max(begin, a - 2), a))) + firstOf(leftStrip(text.slice(b, Math.min(b + 2, end))));
+      const mark = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
       inner.push({
         text: text.slice(a, b), word: wordsBefore.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter, punctuationAfter, afterOpening,
-        isEnclosed: before !== "" && OPENING_MARKS.includes(before) && (before + after).search(EMPTY_PAIR) === 0,
+        isEnclosed: around.length === 2 && around.search(EMPTY_PAIR) === 0,
         signBefore, signAfter, markBefore: mark !== "" && BREAKS.includes(mark) ? mark : "",
       });
       position = b;
@@ -258,15 +266,17 @@ export class Inline {
   putAt({ before, core, after, inner, isEndBorrowed }, translation, positions) {
     let output = strip(core) ? strip(translation) : core;
     const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
-    const gaps = [...output.matchAll(EMPTY_PAIR)].map(({ index }) => index + 1);
-    if (gaps.length !== inner.filter((span) => span.isEnclosed).length) gaps.length = 0;
+    const enclosed = inner.flatMap((span, i) => (span.isEnclosed ? [i] : [])).sort((i, j) => positions[i][0] - positions[j][0]);
+    const found = [...output.matchAll(EMPTY_PAIR)];
+    const gaps = new Map(found.length === enclosed.length ? enclosed.map((i, k) => [i, found[k]]) : []);
     const offsets = [];
     const texts = [];
     positions.forEach(([place, closes], i) => {
       const span = inner[i];
-      if (span.isEnclosed && gaps.length) {
-        offsets.push(gaps.shift());
-        texts.push(span.text);
+      const gap = gaps.get(i);
+      if (gap) {
+        offsets.push(gap.index + gap[0].length);
+        texts.push(span.text + gap[1]);
       } else if (closes || place >= words.length) {
         let at = words.length ? words.at(place - 1)[1] : 0;
         const follows = (sign) => sign !== "" && output.slice(0, at).endsWith(sign);

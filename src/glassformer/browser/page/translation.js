@@ -319,7 +319,7 @@ export class Translator {
       if (at >= 0) written.splice(at, 1);
       return at >= 0;
     });
-    const left = done.length ? this.inline.detach(text, done).core : text;
+    const left = done.length ? this.inline.detach(text, done, false).core : text;
     const spans = matches(pattern, left);
     const detached = spans.length ? this.inline.detach(left, spans) : undefined;
     return { source: detached?.core ?? left, prefix: split(prefix.replace(pattern, "")).join(" "), written: prefix, detached };
