@@ -19,7 +19,7 @@ def bleu_of(out: str) -> float:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_half_of_the_demo_reaches_85_bleu(tmp_path):
-    done = run("glassformer demo --steps 350", tmp_path, timeout=590, options={})
+    done = run("glassformer demo --steps 350", tmp_path, timeout=590)
     assert done.returncode == 0, done.stderr
     assert bleu_of(done.stdout) >= 85
 
@@ -28,7 +28,7 @@ def test_half_of_the_demo_reaches_85_bleu(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_demo_reaches_95_bleu_and_translates_the_reference_sentence(tmp_path):
-    done = run("glassformer demo", tmp_path, timeout=590, options={})
+    done = run("glassformer demo", tmp_path, timeout=590)
     assert done.returncode == 0, done.stderr
     assert bleu_of(done.stdout) >= 95
     sentence = "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis."

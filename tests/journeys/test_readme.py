@@ -24,8 +24,6 @@ COMMANDS = re.findall(r"^\| `(glassformer [^`]+)`", README, flags=re.MULTILINE)
 
 
 N_LINES = {"train": 120, "test": 20}
-FEW = {"GLASSFORMER_N_LAYERS": "1", "GLASSFORMER_D_FF": "128"}
-"""Options of small models."""
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +52,10 @@ def folder(corpus, tmp_path_factory) -> Path:
     return folder
 
 
-def run(command: str, folder: Path, timeout: float = 280, *, options=FEW) -> subprocess.CompletedProcess:
+def run(command: str, folder: Path, timeout: float = 280) -> subprocess.CompletedProcess:
     path = f"{Path(forking_python()).parent}:{ENVIRONMENT['PATH']}"
     return subprocess.run(
-        command, shell=True, cwd=folder, env={**ENVIRONMENT, **options, "PATH": path}, capture_output=True,
+        command, shell=True, cwd=folder, env={**ENVIRONMENT, "PATH": path}, capture_output=True,
         encoding="utf-8", timeout=timeout,
     )  # fmt: skip
 

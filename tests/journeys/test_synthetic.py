@@ -21,7 +21,7 @@ from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer, write
 from tests.journeys.test_resume import broken_off, weights
 from tests.synthetic.endpoint import serving
 
-N_STEPS = 100  # enough for sentences of words that end
+N_STEPS = 150  # enough for sentences of words that end
 SHORT = [*SMALL, *RARE, "--tokenizer", "word", "--steps", N_STEPS, "--save-every", 30, "--lr", 1e-2]
 LANGUAGES = ["--languages", "en", "fr"]
 

@@ -104,7 +104,7 @@ def test_a_translator_writes_a_column(model, tmp_path):
 def test_a_table_whose_text_is_not_known_is_named_and_others_are_done(opinions, tmp_path):
     texts = ["the first of many", "another long text here", "and a third one too"]
     write_table(tmp_path / "odd.csv", [["title", "body", "summary text"], texts, texts])
-    write_table(tmp_path / "bad.csv", [["text", "x"], ["a film", "1"], ["a film"]])
+    write_table(tmp_path / "bad.csv", [["text", "x"], ["a film", "1"], ["a film", "1", "2"]])
     write_table(tmp_path / "good.csv", [["text"], ["a film"]])
     files = [tmp_path / f"{name}.csv" for name in ("odd", "bad", "good")]
     done = glassformer("classify", opinions, *files, "--out", tmp_path / "out")

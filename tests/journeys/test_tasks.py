@@ -386,3 +386,17 @@ def test_bleu_of_a_text_without_spaces_is_of_its_characters(tmp_path):
     assert training["dev_bleu"] > 1  # of whole sentences, it would be 0
     scores = json.loads(glassformer("evaluate", tmp_path / "run", data, "--json").stdout)
     assert "tok:char" in scores["BLEU"]["signature"]
+
+
+def test_a_training_that_began_with_a_t5_goes_on(tmp_path):
+    """Its preset has options that the family does not have."""
+    pairs = [{"src": f"the plot {i}", "tgt": f"a cast {i}"} for i in range(40)]
+    data = write(tmp_path / "train.jsonl", pairs)
+    base = ["train", data, "--family", "t5", "--out", tmp_path / "base", "--steps", 2, *SMALL, *RARE]
+    assert glassformer(*base).returncode == 0
+    tuned = ["train", data, "--init-from", tmp_path / "base", "--threads", 1, *RARE]
+    assert glassformer(*tuned, "--out", tmp_path / "tuned", "--steps", 2).returncode == 0
+    ended = glassformer(*tuned, "--out", tmp_path / "tuned", "--steps", 3)
+    assert ended.returncode == 0, ended.stderr
+    assert "Resuming from step 2" in ended.stderr
+    assert "--vocab-size 999: --init-from" in refused(*tuned, "--out", tmp_path / "other", "--vocab-size", 999)

@@ -70,13 +70,16 @@ def text_chunks(path: Path) -> Iterator[Document]:
 
 
 def without_blank_end(lines: Iterable[str]) -> Iterator[str]:
-    """Lines without the blank ones at the end."""
+    """Lines without the blank ones at the end, unless there are no others."""
     blank: list[str] = []
+    has_text = False
     for line in lines:
         blank.append(line)
         if line.strip():
             yield from blank
-            blank = []
+            blank, has_text = [], True
+    if not has_text:
+        yield from blank
 
 
 def documents(path: Path, keys: Mapping[str, str]) -> Iterator[Document]:

@@ -134,13 +134,13 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
         else:
             words[begin] = text
             words[begin + 1 : end] = [[] for _ in range(end - begin - 1)]
-    text, last = "", -1
+    result, last = "", -1
     for i, several in enumerate(words):
         if several:
             space = match.target[spans[last][1] : spans[i][0]] if last == i - 1 else " "
-            text += (space if text else "") + " ".join(several)
+            result += (space if result else "") + " ".join(several)
             last = i
-    return text
+    return result
 
 
 def copied(old: str, new: str, own: Sequence[str], words: list[list[str]]) -> bool:
