@@ -217,3 +217,21 @@ def test_a_row_of_csv_without_cells_at_the_end_has_blank_ones(tmp_path):
     path.write_text("en\tfr\tnote\nOne\tUn\tx\nTwo\tDeux\n")
     with pytest.raises(CorpusError, match=r"a\.tsv:3: expected 3 columns"):
         list(read_pairs([path], keys=keys))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_source_and_target_are_known_among_other_columns(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    rows = ["Source,Target,comment,score", "One dog,Un chien,x,0.9", "Two dogs,Deux chiens,,0.8"]
+    path.write_text("\n".join(rows).replace(",", "," if suffix == "csv" else "\t") + "\n")
+    assert find_task([path]) == "translation"
+    assert [(pair.src, pair.tgt) for pair in read_pairs([path])] == [
+        ("One dog", "Un chien"),
+        ("Two dogs", "Deux chiens"),
+    ]
+
+
+def test_a_table_with_a_label_has_no_pairs(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("source,text,target\n" + "".join(f"web,a film of the year {i},{'ab'[i % 2]}\n" for i in range(20)))
+    assert find_task([path]) == "classification"

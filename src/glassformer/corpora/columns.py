@@ -35,6 +35,9 @@ LANGUAGE_NAMES = (
 )
 SRC_NAMES = frozenset({"src", "source", "source_text", "input", "wrong"})
 TGT_NAMES = frozenset({"tgt", "target", "target_text", "translation", "output", "right"})
+INPUTS = frozenset({"input", "wrong", "output", "right"})
+OTHERS = frozenset({"text", "sentence", "label", "class"})
+"""Names with which a table of more than two columns is not known to have pairs."""
 _LANGUAGES = frozenset(LANGUAGE_NAMES.split())
 
 
@@ -202,6 +205,19 @@ def is_pair_header(cells: Sequence[str]) -> bool:
     return (all(codes) and first != second) or (first in SRC_NAMES and second in TGT_NAMES)
 
 
+def pair_columns(names: Sequence[str]) -> tuple[str, str] | None:
+    """Of a header row, the names of the columns of source and target: of two columns the names of two languages, or
+    source and target; of more, the only source and the only target, unless there are texts or labels too.
+    """
+    if is_pair_header(names):
+        return names[0], names[1]
+    src, tgt, other = (
+        [name for name in names if normalized(name) in known]
+        for known in (SRC_NAMES - INPUTS, TGT_NAMES - INPUTS, OTHERS)
+    )
+    return (src[0], tgt[0]) if len(src) == len(tgt) == 1 and not other else None
+
+
 def is_header(first: Sequence[str], body: Sequence[Sequence[str]], keys: Iterable[str] = ()) -> bool:
     """Whether the first row of a table is a header: by its names, or because it differs from the rows below.
 
@@ -213,7 +229,7 @@ def is_header(first: Sequence[str], body: Sequence[Sequence[str]], keys: Iterabl
     given = [key for key in keys if not key.isdecimal()]
     if given:
         return any(normalized(key) in map(normalized, cells) for key in given)
-    if has_known_names(cells) or is_pair_header(cells):
+    if has_known_names(cells) or pair_columns(cells):
         return True
     named = [cell for cell in cells if cell]
     if not named or any(len(cell) > MAX_NAME_CHARS or parse_number(cell) is not None for cell in named):

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from glassformer.corpora.columns import guess_columns, is_labeled, is_pair_header, parse_number, roles_of
+from glassformer.corpora.columns import guess_columns, is_labeled, pair_columns, parse_number, roles_of
 from glassformer.corpora.corpus import N_DETECTION_LINES
 from glassformer.corpora.encoding import detect_encoding
 from glassformer.corpora.jsonl import column_values, outline, read_each, suggest_keys
@@ -118,7 +118,7 @@ def _task_of_table(path: Path, field_keys: Mapping[str, str], format: str | None
         return "translation"
     if {"text", "summary"} <= indices.keys():
         return "summarization"
-    if table.has_header and not field_keys and is_pair_header(table.names):
+    if table.has_header and not field_keys and pair_columns(table.names):
         return "translation"
     if table.has_header and not field_keys and summary_keys(dict.fromkeys(table.names)):
         return "summarization"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.columns import is_pair_header
+from glassformer.corpora.columns import pair_columns
 from glassformer.corpora.lines import is_stream, name, read_lines
 from glassformer.corpora.pair_formats import summary_keys
 from glassformer.corpora.tables import Table, open_table
@@ -67,7 +67,7 @@ def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: 
         return PairTable(table, *(indices[field] for field in fields))
     found: Sequence[str] | None = None
     if table.has_header:
-        found = table.names if is_pair_header(table.names) else summary_keys(dict.fromkeys(table.names))
+        found = pair_columns(table.names) or summary_keys(dict.fromkeys(table.names))
     columns = [table.index(column) for column in found or ()]
     if len(columns) != 2 or columns[0] is None or columns[1] is None:
         first, *_, last = [*table.names, *table.names] or ["COLUMN", "COLUMN"]
@@ -82,4 +82,4 @@ def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: 
 def _has_pair_header(path: Path) -> bool:
     if is_stream(path):
         return False
-    return any(is_pair_header(line.split("\t")) for line in islice(read_lines(path), 1))
+    return any(pair_columns(line.split("\t")) for line in islice(read_lines(path), 1))
