@@ -115,6 +115,7 @@ def test_examples(text, expected):
          '=== "LINUX"\n\n    RUN:\n\n    ```sh\n    ls\n    ```\n'),
         ("- item\n\n    ??? tip\n        text\n", "- ITEM\n\n    ??? tip\n        TEXT\n"),
         ("!!! note\n\ttext\n", "!!! note\n\tTEXT\n"), ("\\!!! note\n", "\\!!! NOTE\n"),
+        ("!!! This is great\n", "!!! THIS IS GREAT\n"), ("!!! danger\n",) * 2,
         ('!!! note "note"\n    text\n', '!!! note "note"\n    TEXT\n'),
         ("> [!NOTE]\n> text\n", "> [!NOTE]\n> TEXT\n"), ("> [!tip] Title\n> text\n", "> [!tip] TITLE\n> TEXT\n"),
         ("```{note}\n:class: tip\nText.\n```\n", "```{note}\n:class: tip\nTEXT.\n```\n"),

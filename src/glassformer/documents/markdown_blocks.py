@@ -15,6 +15,8 @@ ADMONITION = re.compile(
     r"|===[+!]?[ \t]+\"(?P<tab>[^\"\\]*)\")[ \t]*"
 )
 """The line before an indented block: `!!! note "Title"` of Python-Markdown and MkDocs, `=== "Title"` of a tab."""
+EMPTY_ADMONITION = re.compile(r"[ \t>]*(?:!!!|\?\?\?\+?)[ \t]+[a-z-]+[ \t]*")
+"""One that may have no text."""
 ALERT = re.compile(MARKS + r"\[![A-Za-z]+\][+-]?(?P<title>.*)")
 """The first line of an alert in a quotation: `> [!NOTE]` of GitHub, `> [!tip] Title` of Obsidian."""
 FENCE = re.compile(MARKS + r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
@@ -49,8 +51,22 @@ def standard(text: str) -> str:
     """
     blocks = Blocks()
     lines = LINE.split(text)
-    ends = formula_ends(lines)
-    return "\n".join(standard_line(line, blocks, ends[i]) for i, line in enumerate(lines))
+    ends, indents = formula_ends(lines), next_indents(lines)
+    return "\n".join(standard_line(*line, blocks) for line in zip(lines, ends, indents, strict=True))
+
+
+def indent_of(line: str) -> int:
+    """Number of columns before the text of a line."""
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(INDENT))
+
+
+def next_indents(lines: list[str]) -> list[int]:
+    """For each line, the indentation of the next one that is not blank."""
+    results, indent = [], 0
+    for line in reversed(lines):
+        results.append(indent)
+        indent = indent_of(line) if line.strip() else indent
+    return results[::-1]
 
 
 def formula_ends(lines: list[str]) -> list[bool]:
@@ -62,15 +78,15 @@ def formula_ends(lines: list[str]) -> list[bool]:
     return results[::-1]
 
 
-def standard_line(line: str, blocks: Blocks, has_end: bool) -> str:
+def standard_line(line: str, has_end: bool, next_indent: int, blocks: Blocks) -> str:
     """A line in CommonMark; see `standard`.
 
     Args:
         has_end: a formula that begins in it has an end.
+        next_indent: indentation of the next line that is not blank.
     """
-    text = line.lstrip(" \t")
-    width = len(line[: len(line) - len(text)].expandtabs(INDENT))
-    line = " " * width + text
+    width = indent_of(line)
+    line = " " * width + line.lstrip(" \t")
     while blocks.indents and line.strip() and width < blocks.indents[-1]:
         blocks.indents.pop()
     line = line[min(width, INDENT * len(blocks.indents)) :]
@@ -99,7 +115,8 @@ def standard_line(line: str, blocks: Blocks, has_end: bool) -> str:
         return line
     if match := CONTAINER.fullmatch(line):
         return heading(line, match["marks"], (match["label"] or match["title"] or "").strip())
-    if match := ADMONITION.fullmatch(line):
+    has_text = next_indent >= width + INDENT
+    if (match := ADMONITION.fullmatch(line)) and (has_text or EMPTY_ADMONITION.fullmatch(line)):
         blocks.indents.append(width + INDENT)
         return heading(line, match["marks"], match["title"] or match["tab"] or "")
     if (match := ALERT.fullmatch(line)) and ">" in match["marks"]:
