@@ -139,6 +139,10 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    gc.unfreeze()  # else extensions report at the end what they believe to be leaks
+
+
 def fail_if_skipped(report):
     """In CI everything that a test needs is installed: a skipped test means that something is missing."""
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
