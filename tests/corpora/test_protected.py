@@ -72,7 +72,7 @@ def test_spans_are_put_back(text, core, output, alignment, expected):
 @pytest.mark.parametrize("unit", ["a", "-.", "/", "=a", "€", "文", "a "])
 def test_a_long_text_beside_a_span_takes_linear_time(unit):
     start = time.process_time()
-    text = unit * (300_000 // len(unit))
+    text = unit * (100_000 // len(unit))
     for around in (f"{text} {{x}} {text}", f"{text}{{x}}{text}"):
         detached = take_out(around, PATTERN)
         assert "{x}" in put_back(detached, "output", [])

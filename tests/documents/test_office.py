@@ -555,3 +555,13 @@ def test_threaded_comments_of_a_workbook_are_translated():
     document = read("a.xlsx", data)
     assert sorted(texts(document)) == ["Chair", "See the note"]
     assert b"SEE THE NOTE" in unpacked(shouted(document))["xl/threadedComments/threadedComment1.xml"]
+
+
+@pytest.mark.parametrize("prefix", ["ns0:", ""])
+def test_another_prefix_than_that_of_office_is_refused(prefix):
+    document = unpacked(word(f"<w:p>{run('The cat.')}</w:p>"))["word/document.xml"].decode()
+    names = f"xmlns:{prefix[:-1]}=" if prefix else "xmlns="
+    other = document.replace("xmlns:w=", names).replace("<w:", f"<{prefix}").replace("</w:", f"</{prefix}")
+    message = rf"a\.docx: word/document\.xml: its elements have the prefix '{prefix[:-1]}' in place of 'w'\.\n  Save"
+    with pytest.raises(CorpusError, match=message):
+        read("a.docx", packed({"[Content_Types].xml": "<Types/>", "word/document.xml": other}))

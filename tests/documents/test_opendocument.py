@@ -240,6 +240,11 @@ def test_a_book():
     assert result["OEBPS/style.css"] == b"p {}"
 
 
+def test_pages_of_a_book_may_have_names_of_xml():
+    names = {"OEBPS/b.xml": PAGE, "OEBPS/C.XHTML": PAGE, "META-INF/container.xml": "<container>no text</container>"}
+    assert texts(read("a.epub", epub(**names))).count("The black cat sat.") == 3
+
+
 def test_a_book_that_is_protected_is_an_error():
     with pytest.raises(CorpusError, match=r"a\.epub: protected against copying"):
         read("a.epub", epub(**{"META-INF/encryption.xml": "<encryption><EncryptedKey/></encryption>"}))

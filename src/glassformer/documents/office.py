@@ -64,11 +64,38 @@ def notes(files: dict[str, bytes], headers: set[str]) -> Iterator[str]:
         yield f"{len(headers)} names of columns of tables are not translated, because formulas may use them"
 
 
+NAMESPACES = {
+    prefix: re.compile(rf"""\sxmlns(?::([\w.-]+))?=["'][^"']*/{vocabulary}/(?:2006/)?main["']""".encode())
+    for prefix, vocabulary in (("w", "wordprocessingml"), ("a", "drawingml"))
+}
+"""Prefix of the elements of text, as all programs of Office write it -> what says that elements are of text."""
+
+
+def check_prefix(where: str, data: bytes, prefix: str) -> None:
+    """Check that the elements of text have the usual prefix.
+
+    Raises:
+        CorpusError: they have another.
+    """
+    found = {name.decode() for name in NAMESPACES[prefix].findall(data)}
+    if found and prefix not in found:
+        raise CorpusError(
+            f"{where}: its elements have the prefix {min(found)!r} in place of {prefix!r}.\n"
+            "  Save the file again with Word, PowerPoint or LibreOffice."
+        )
+
+
 def read_file(where: str, name: str, data: bytes, headers: set[str]) -> Document | None:
-    """A file of the package; None if it has no texts."""
+    """A file of the package; None if it has no texts.
+
+    Raises:
+        CorpusError: its elements have another prefix than Office writes.
+    """
     if WORD.fullmatch(name):
+        check_prefix(where, data, "w")
         return read_part(where, data, "w:", "w:p")
     if SLIDES.fullmatch(name) or CHARTS.fullmatch(name):
+        check_prefix(where, data, "a")
         is_template = "slideLayouts" in name or "slideMasters" in name
         return read_part(where, data, "a:", "a:p", is_placeholder if is_template else None)
     if COMMENTS.fullmatch(name):

@@ -117,6 +117,11 @@ def content_of(part: Part, node: Node, marks: Marks) -> list[str | Code]:
     return results
 
 
+PAGE = re.compile(rb"<html[\s>]")
+MAX_BEGINNING = 2000
+"""Bytes of a file of XML in which a page of a book begins."""
+
+
 def read_epub(name: str, data: bytes) -> Package:
     """A book (EPUB): sentences of its pages, of its table of contents, and its title.
 
@@ -136,7 +141,8 @@ def read_epub(name: str, data: bytes) -> Package:
         raise CorpusError(f"{name}: protected against copying.\n  Get it without protection.")
     parts = {}
     for each, content in files.items():
-        if each.endswith((".xhtml", ".html", ".htm")):
+        is_page = each.lower().endswith((".xhtml", ".html", ".htm"))
+        if is_page or (each.lower().endswith(".xml") and PAGE.search(content[:MAX_BEGINNING])):
             parts[each] = read_html(f"{name}: {each}", content)
         elif each.endswith((".ncx", ".opf")):
             parts[each] = read_index(f"{name}: {each}", content)
