@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import matches, protect_pattern
-from glassformer.documents.inline import extended, put_back, tag_pairs
+from glassformer.documents.inline import put_back, tag_pairs
+from glassformer.documents.spans import extended
 
 PATTERN = protect_pattern(("all",))
 

@@ -11,7 +11,7 @@ from turbohtml import TokenType, tokenize
 from glassformer.documents.attributes import TRANSLATED
 from glassformer.documents.document import Document
 from glassformer.documents.html import read_html
-from glassformer.documents.inline import TAG
+from glassformer.documents.spans import TAG
 from tests.documents.test_tmx import by_alignment, kept, read, shouted, texts
 
 INLINE = ["b", "i", "a href='x?a=1&b=2'", 'span title="a > b"', "em", "code", "br", "img src=x alt='a b'", "!-- c --"]

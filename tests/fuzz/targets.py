@@ -35,9 +35,10 @@ from glassformer.corpora.tagged import read_tagged
 from glassformer.corpora.terms import Glossary, matches, protect_pattern
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.document import Document
-from glassformer.documents.inline import TAG, detach, put_back
+from glassformer.documents.inline import detach, put_back
 from glassformer.documents.package import Package
 from glassformer.documents.reader import document_of, read_document
+from glassformer.documents.spans import TAG
 from glassformer.errors import UserError
 from glassformer.interop.sentencepiece import marian_tokenizer, read_sentencepiece, sentencepiece_tokenizer
 from glassformer.model_config import FAMILIES

@@ -256,8 +256,7 @@ def test_hostile_tokens_are_displayed_as_text(opened, text):
     page = opened(inspection_page(inspect(task, text, text).to_dict()))
     assert page.locator("blockquote").first.text_content() == "source" + text
     assert page.locator("main script, main img, main iframe, main object").count() == 0
-    if text in HOSTILE[:4]:
-        opened(worked_page(worked_example_of_model(task, text, target=text)))
+    opened(worked_page(worked_example_of_model(task, text, target=text)))
 
 
 def test_the_other_pages_render(opened):

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from glassformer.documents.codes import ALONE, CLOSE, OPEN
-from glassformer.documents.inline import TAG, detach, put_at, put_back
+from glassformer.documents.inline import detach, put_at, put_back
+from glassformer.documents.spans import TAG
 from glassformer.tasks import code_positions as module
 from glassformer.tasks.code_positions import code_positions, relation
 from glassformer.tasks.translated import Translation

@@ -5,7 +5,8 @@ import re
 from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, SYLLABLES, WORDS
 from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
-from glassformer.documents.inline import CLOSING, TAG
+from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
+from glassformer.documents.spans import BETWEEN, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
 from glassformer.tasks.casing import WORD
 from glassformer.tasks.splitting import SENTENCE_END
 
@@ -27,6 +28,15 @@ SOURCES = {
     "cased_word": WORD,
     "tag": TAG,
     "closing": CLOSING,
+    "empty_pair": EMPTY_PAIR,
+    "spaced_mark": SPACED_MARK,
+    "stray_space": STRAY_SPACE,
+    "stray_space_of_mark": STRAY_SPACE_OF_MARK,
+    "between": BETWEEN,
+    "entity": ENTITY,
+    "technical_before": TECHNICAL_BEFORE,
+    "technical_after": TECHNICAL_AFTER,
+    "token": TOKEN,
     "markers": re.compile(PATTERNS["markers"]),
     "all": re.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS.values())),
 }

@@ -33,11 +33,14 @@ LANGUAGE_NAMES = (
     " nl nn no pl pt ro ru sk sl sq sr sv sw ta te th tl tr uk ur vi zh english french german spanish italian dutch"
     " portuguese russian japanese chinese"
 )
-SRC_NAMES = frozenset({"src", "source", "source_text", "input", "wrong"})
-TGT_NAMES = frozenset({"tgt", "target", "target_text", "translation", "output", "right"})
-INPUTS = frozenset({"input", "wrong", "output", "right"})
-OTHERS = frozenset({"text", "sentence", "label", "class"})
-"""Names with which a table of more than two columns is not known to have pairs."""
+CLEAR_SRC_NAMES = frozenset({"src", "source", "source_text"})
+CLEAR_TGT_NAMES = frozenset({"tgt", "target", "target_text", "translation"})
+"""Names of source and target in a table with other columns too."""
+SRC_NAMES = CLEAR_SRC_NAMES | {"input", "wrong"}
+TGT_NAMES = CLEAR_TGT_NAMES | {"output", "right"}
+"""Names of source and target in a table of two columns."""
+LABELED_NAMES = frozenset({"text", "sentence", "label", "class"})
+"""Names of columns beside which source and target are not known to be pairs."""
 _LANGUAGES = frozenset(LANGUAGE_NAMES.split())
 
 
@@ -213,7 +216,7 @@ def pair_columns(names: Sequence[str]) -> tuple[str, str] | None:
         return names[0], names[1]
     src, tgt, other = (
         [name for name in names if normalized(name) in known]
-        for known in (SRC_NAMES - INPUTS, TGT_NAMES - INPUTS, OTHERS)
+        for known in (CLEAR_SRC_NAMES, CLEAR_TGT_NAMES, LABELED_NAMES)
     )
     return (src[0], tgt[0]) if len(src) == len(tgt) == 1 and not other else None
 

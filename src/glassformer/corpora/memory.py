@@ -9,16 +9,14 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.corpora.terms import UNSPACED as UNSPACED_LETTER
+from glassformer.corpora.terms import UNSPACED_RANGES
 from glassformer.documents.inline import marks
-
-UNSPACED = UNSPACED_LETTER.pattern[1:-1]
 
 
 @cache
 def token_pattern() -> re.Pattern[str]:
     """A word with the marks of its letters, or a letter of a script that has no spaces between words."""
-    return re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}](?:[^\W{UNSPACED}]|[{marks()}])*")
+    return re.compile(rf"[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}](?:[^\W{UNSPACED_RANGES}]|[{marks()}])*")
 
 
 MAX_POSTINGS = 20_000

@@ -228,7 +228,9 @@ def words(text: str) -> Iterator[tuple[str, int]]:
             start = end
 
 
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
+UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
 """A letter of a script that has no spaces between words."""
 SEVERAL_WORDS = re.compile(f"{UNSPACED.pattern}{{2}}")
 """What may be several words that no space separates."""

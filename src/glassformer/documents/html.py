@@ -13,7 +13,8 @@ from turbohtml import Token, TokenType, tokenize
 from glassformer.documents.attributes import marked
 from glassformer.documents.codes import MAX_CODES, SENTENCE_END
 from glassformer.documents.document import Document, Language, Segment
-from glassformer.documents.inline import TAG, detach
+from glassformer.documents.inline import detach
+from glassformer.documents.spans import TAG
 from glassformer.documents.text import decode
 
 INLINE = frozenset(

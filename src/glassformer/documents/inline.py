@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 
-TAG = re.compile(r"""<(/?)([A-Za-z][\w:.-]*)(?![\w:.-])(?:"[^"]*"|'[^']*'|[^'"<>])*?(/?)>""")
+from glassformer.documents.spans import MAX_TOKEN, TAG, extended
+
 AFTER_SPAN = " \t,.;:!?)]}–—-"
 BEFORE_SPAN = " \t([{–—-"
 """Characters that belong to a span at the beginning or the end of a text, between it and the sentence."""
@@ -28,23 +29,6 @@ STRAY_SPACE = re.compile(r"[ \u00a0\u202f]+(?=[,.…)\]}。，、）])")
 """Space before punctuation that no language has."""
 STRAY_SPACE_OF_MARK = re.compile(r"[ \u00a0\u202f]+(?=[;:!?；：！？])")
 """Space before punctuation that others than French do not have."""
-
-SIGNS = r"[@#~=+/\\&_^*%$§€£¥\u20a0-\u20bf-]"
-GAP = re.compile(rf"(?:{SIGNS}|[:.,×–—x]){{0,3}}")
-"""What may be between two spans that are one, such as `{width}x{height}`."""
-TOKEN_BEFORE = re.compile(r"[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*\Z")
-TOKEN_AFTER = re.compile(r"[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*")
-"""What a text without spaces, such as a path, consists of: no letters of scripts without spaces between words."""
-MAX_TOKEN = 256
-"""Length of the text beside a span that is looked at."""
-TECHNICAL_BEFORE = re.compile(rf"(?=.*\w)(?:.*[@_\\]|[-/.~$&?].*[/=]|.*[:._@\\-].*[/=]|/)|{SIGNS}+")
-"""What belongs to a span after it: the beginning of a path, an address or a setting, or only signs, such as `€`."""
-ENTITY = re.compile(r"&[#\w]+;")
-"""What has no signs."""
-TECHNICAL_AFTER = re.compile(rf"@.+|\.[a-z0-9]{{1,5}}|_.+|[=/\\].*[=/\\@].*|{SIGNS}+")
-"""What belongs to a span before it."""
-MORE_AFTER = "=/\\@_.&#?-"
-"""With what the rest of a path, an address or a setting begins, whose beginning belongs to a span."""
 
 OPENING = tuple("([{«“（「『")
 OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
@@ -117,7 +101,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
 
     Args:
         spans: start and end of each, in order.
-        extends: also take out what is written together with them, see `extended`.
+        extends: also take out what is written together with them (`spans.extended`).
     """
     spans = joined(text, extended(text, spans) if extends else spans)
     n_before, n_after = outer(text, spans)
@@ -171,38 +155,6 @@ def is_plain(character: str) -> bool:
     """
     is_opening = character in OPENING_MARKS and character != "'"
     return is_word(character) or character.isspace() or is_opening or CLOSING.fullmatch(character) is not None
-
-
-def extended(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans with what is written together with them and is no text: `/home/{user}/files`, `--name={name}`, `€{price}`;
-    those with only signs between them are one: `{a}/{b}`. Tags stay as they are, unless only signs are between them.
-    """
-    results: list[tuple[int, int]] = []
-    for i, (start, end) in enumerate(spans):
-        is_tag = TAG.fullmatch(text, start, end) is not None
-        if not is_tag and not ENTITY.fullmatch(text, start, end):
-            following = spans[i + 1][0] if i + 1 < len(spans) else len(text)
-            before, after = glued(text[results[-1][1] if results else 0 : start], text[end:following])
-            start, end = start - len(before), end + len(after)
-        if results and GAP.fullmatch(text, results[-1][1], start):
-            tags = [match for a, b in (results[-1], (start, end)) if (match := TAG.fullmatch(text, a, b))]
-            if not tags or (all(tag[3] for tag in tags) and results[-1][1] < start):
-                results[-1] = results[-1][0], end
-                continue
-        results.append((start, end))
-    return results
-
-
-def glued(before: str, after: str) -> tuple[str, str]:
-    """What belongs to a span of the text before it, and of that after it."""
-    begin, rest = TOKEN_BEFORE.search(before[-MAX_TOKEN:]), TOKEN_AFTER.match(after[:MAX_TOKEN])
-    first = begin[0].lstrip("([{<\"'") if begin else ""
-    first = first if TECHNICAL_BEFORE.fullmatch(first) else ""
-    last = rest[0].rstrip(".,;:!?)]}>\"'") if rest else ""
-    goes_on = first == "/" or any(map(str.isalnum, first))
-    is_part = TECHNICAL_AFTER.fullmatch(last) or (goes_on and last[:1] and last[0] in MORE_AFTER)
-    is_whole = len(begin[0] if begin else "") < MAX_TOKEN > len(rest[0] if rest else "")
-    return (first, last if is_part else "") if is_whole else ("", "")
 
 
 def joined(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -294,16 +246,15 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
     output = output.strip() if detached.core.strip() else detached.core
     words = [match.span() for match in re.finditer(r"\S+", output)]
     enclosed = [i for i, span in enumerate(detached.inner) if span.is_enclosed]
-    found = list(EMPTY_PAIR.finditer(output))
-    if len(found) != len(enclosed):
-        found = []
-    gaps = dict(zip(sorted(enclosed, key=lambda i: positions[i][0]), found, strict=False))
+    empty = list(EMPTY_PAIR.finditer(output))
+    by_position = sorted(enclosed, key=lambda i: positions[i][0])
+    pairs = dict(zip(by_position, empty, strict=True)) if len(empty) == len(enclosed) else {}
     offsets: list[int] = []
     texts: list[str] = []
     for i, (span, (place, closes)) in enumerate(zip(detached.inner, positions, strict=True)):
-        if i in gaps:
-            offsets.append(gaps[i].end())
-            texts.append(span.text + gaps[i][1])
+        if i in pairs:
+            offsets.append(pairs[i].end())
+            texts.append(span.text + pairs[i][1])
         elif closes or place >= len(words):
             at = words[place - 1][1] if words else 0
             is_joined = span.joined_before or output.endswith(OPENING, 0, at)

@@ -79,7 +79,7 @@ def formula_ends(lines: list[str]) -> list[bool]:
 
 
 def standard_line(line: str, has_end: bool, next_indent: int, blocks: Blocks) -> str:
-    """A line in CommonMark; see `standard`.
+    """A line in CommonMark; as `standard` makes it.
 
     Args:
         has_end: a formula that begins in it has an end.
@@ -125,6 +125,6 @@ def standard_line(line: str, has_end: bool, next_indent: int, blocks: Blocks) ->
 
 
 def heading(line: str, marks: str, title: str) -> str:
-    """A heading in place of a line that begins a block, if its title is found in it where it is."""
+    """A heading in place of a line that begins a block; a blank line if it has no title, or has the same text twice."""
     is_found = title and line.find(title) == line.rindex(title)
     return f"{marks}# {title}" if is_found else marks.rstrip()

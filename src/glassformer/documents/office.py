@@ -68,7 +68,7 @@ NAMESPACES = {
     prefix: re.compile(rf"""\sxmlns(?::([\w.-]+))?=["'][^"']*/{vocabulary}/(?:2006/)?main["']""".encode())
     for prefix, vocabulary in (("w", "wordprocessingml"), ("a", "drawingml"))
 }
-"""Prefix of the elements of text, as all programs of Office write it -> what says that elements are of text."""
+"""Usual prefix of the elements of text -> the declaration of their namespace, with the prefix that a file has."""
 
 
 def check_prefix(where: str, data: bytes, prefix: str) -> None:

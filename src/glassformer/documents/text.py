@@ -3,7 +3,8 @@
 import re
 
 from glassformer.documents.document import Document, Segment
-from glassformer.documents.inline import TAG, detach
+from glassformer.documents.inline import detach
+from glassformer.documents.spans import TAG
 from glassformer.errors import CorpusError
 
 LINE_END = re.compile(r"(\r\n|\n|\r)")

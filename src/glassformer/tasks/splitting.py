@@ -40,10 +40,10 @@ def split_ids(ids: list[int], tokenizer: Tokenizer, limit: int) -> Iterator[list
     of a clause, or else not within a character.
     """
     while len(ids) > limit:
-        places = range(limit, limit // 2, -1)
-        end = next((i for i in places if tokenizer.starts_word(ids[i])), 0)
-        end = end or next((i for i in places if tokenizer.decode(ids[:i]).endswith(CLAUSE_ENDS)), 0)
-        end = end or next((i for i in places if not tokenizer.decode(ids[:i]).endswith("\ufffd")), limit)
+        ends = range(limit, limit // 2, -1)
+        end = next((i for i in ends if tokenizer.starts_word(ids[i])), 0)
+        end = end or next((i for i in ends if tokenizer.decode(ids[:i]).endswith(CLAUSE_ENDS)), 0)
+        end = end or next((i for i in ends if not tokenizer.decode(ids[:i]).endswith("\ufffd")), limit)
         yield ids[:end]
         ids = ids[end:]
     yield ids

@@ -353,9 +353,8 @@ class Trainer:
                 signum = stop.signum
             if signum:
                 self.checkpoint_and_stop(signum)
-        state = self.progress
-        # Resumed with a smaller budget, which was used up after the last validation.
-        if state.last_score is None or state.n_examples_validated != state.n_examples:
+        is_validated = self.progress.n_examples_validated == self.progress.n_examples
+        if self.progress.last_score is None or not is_validated:  # resumed with a budget that was used up already
             self.validate_and_save(stop)
         if self.n_skipped == self.progress.step:
             self.end_diverged("the loss or its gradient was not finite in any update")

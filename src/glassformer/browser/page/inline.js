@@ -1,4 +1,4 @@
-// Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py.
+// Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py and documents/spans.py.
 
 import { split, strip, wordsIn } from "./text.js";
 
@@ -8,18 +8,7 @@ const FINAL = ".!?…。！？";
 const BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f";
 const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
 const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
-const EMPTY_PAIR = /[([{«“„‘"'「『（]([ \u00a0\u202f]?)(?=[)\]}»”“’"'」』）])/gu;
-const ENTITY = /^&[#\p{L}\p{N}_]+;$/u;
-const SPACED_MARK = /[\p{L}\p{N}_][ \u00a0\u202f][;:!?]/u;
-const STRAY_SPACE = /^[ \u00a0\u202f]+(?=[,.…)\]}。，、）])/u;
-const STRAY_SPACE_OF_MARK = /^[ \u00a0\u202f]+(?=[;:!?；：！？])/u;
-const SIGNS = "[@#~=+/\\\\&_^*%$§€£¥\\u20a0-\\u20bf\\-]";
-const GAP = new RegExp(`^(?:${SIGNS}|[:.,×–—x]){0,3}$`, "u");
-const TOKEN_BEFORE = /[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*$/u;
-const TOKEN_AFTER = /^[!-~\u00a3-\u00a7\u00c0-\u024f\u20a0-\u20bf]*/u;
 const MAX_TOKEN = 256;
-const TECHNICAL_BEFORE = new RegExp(`^(?:(?=.*[\\p{L}\\p{N}_])(?:.*[@_\\\\]|[\\-/.~$&?].*[/=]|.*[:._@\\\\\\-].*[/=]|/)|${SIGNS}+)$`, "u");
-const TECHNICAL_AFTER = new RegExp(`^(?:@.+|\\.[a-z0-9]{1,5}|_.+|[=/\\\\].*[=/\\\\@].*|${SIGNS}+)$`, "u");
 const MORE_AFTER = "=/\\@_.&#?-";
 const ENTITIES = ["&amp;", "&lt;", "&gt;"];
 const MAX_WINDOW = 1000; // characters that patterns are applied to at once
@@ -74,26 +63,38 @@ export function matches(pattern, text) {
 /** @param {string} text */
 const leftStrip = (text) => strip(`${text}.`).slice(0, -1);
 
-/**
- * What belongs to a span of the text before it, and of that after it.
- * @param {string} before @param {string} after @returns {[first: string, last: string]}
- */
-function glued(before, after) {
-  const [left] = TOKEN_BEFORE.exec([...before].slice(-MAX_TOKEN).join(""));
-  const [right] = TOKEN_AFTER.exec([...after].slice(0, MAX_TOKEN).join(""));
-  if (left.length === MAX_TOKEN || right.length === MAX_TOKEN) return ["", ""];
-  const begin = left.replace(/^[([{<"']+/u, "");
-  const first = TECHNICAL_BEFORE.test(begin) ? begin : "";
-  const last = cut(right, ".,;:!?)]}>\"'");
-  const goesOn = first === "/" || /[\p{L}\p{N}]/u.test(first);
-  return [first, TECHNICAL_AFTER.test(last) || (goesOn && last !== "" && MORE_AFTER.includes(last[0])) ? last : ""];
-}
-
 export class Inline {
-  /** @param {Record<string, string>} patterns `tag` and `closing` */
+  /** @param {Record<string, string>} patterns those of `browser/patterns.py` */
   constructor(patterns) {
-    this.wholeTag = new RegExp(`^${patterns.tag}$`, "u");
+    const whole = (name) => new RegExp(`^(?:${patterns[name]})$`, "u");
+    const beginning = (name) => new RegExp(`^(?:${patterns[name]})`, "u");
+    this.wholeTag = whole("tag");
     this.closing = new RegExp(patterns.closing, "yu");
+    this.emptyPair = new RegExp(patterns.empty_pair, "gu");
+    this.spacedMark = new RegExp(patterns.spaced_mark, "u");
+    this.straySpace = beginning("stray_space");
+    this.straySpaceOfMark = beginning("stray_space_of_mark");
+    this.tokenAfter = beginning("token");
+    this.tokenBefore = new RegExp(`(?:${patterns.token})$`, "u");
+    this.between = whole("between");
+    this.entity = whole("entity");
+    this.technicalBefore = whole("technical_before");
+    this.technicalAfter = whole("technical_after");
+  }
+
+  /**
+   * What belongs to a span of the text before it, and of that after it.
+   * @param {string} before @param {string} after @returns {[first: string, last: string]}
+   */
+  glued(before, after) {
+    const [left] = this.tokenBefore.exec([...before].slice(-MAX_TOKEN).join(""));
+    const [right] = this.tokenAfter.exec([...after].slice(0, MAX_TOKEN).join(""));
+    if (left.length === MAX_TOKEN || right.length === MAX_TOKEN) return ["", ""];
+    const begin = left.replace(/^[([{<"']+/u, "");
+    const first = this.technicalBefore.test(begin) ? begin : "";
+    const last = cut(right, ".,;:!?)]}>\"'");
+    const goesOn = first === "/" || /[\p{L}\p{N}]/u.test(first);
+    return [first, this.technicalAfter.test(last) || (goesOn && last !== "" && MORE_AFTER.includes(last[0])) ? last : ""];
   }
 
   /**
@@ -128,12 +129,12 @@ export class Inline {
     const results = [];
     spans.forEach(([begin, finish], i) => {
       let [start, end] = [begin, finish];
-      if (!this.wholeTag.test(text.slice(start, end)) && !ENTITY.test(text.slice(start, end))) {
-        const [before, after] = glued(text.slice(results.at(-1)?.[1] ?? 0, start), text.slice(end, spans[i + 1]?.[0] ?? text.length));
+      if (!this.wholeTag.test(text.slice(start, end)) && !this.entity.test(text.slice(start, end))) {
+        const [before, after] = this.glued(text.slice(results.at(-1)?.[1] ?? 0, start), text.slice(end, spans[i + 1]?.[0] ?? text.length));
         [start, end] = [start - before.length, end + after.length];
       }
       const last = results.at(-1);
-      if (last && GAP.test(text.slice(last[1], start))) {
+      if (last && this.between.test(text.slice(last[1], start))) {
         const tags = [text.slice(...last), text.slice(start, end)].map((span) => this.wholeTag.exec(span)).filter((tag) => tag);
         if (!tags.length || (tags.every((tag) => tag[3]) && last[1] < start)) {
           results[results.length - 1] = [last[0], end];
@@ -229,7 +230,7 @@ export class Inline {
       const mark = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
       inner.push({
         text: text.slice(a, b), word: wordsBefore.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter, punctuationAfter, afterOpening,
-        isEnclosed: around.length === 2 && around.search(EMPTY_PAIR) === 0,
+        isEnclosed: around.length === 2 && around.search(this.emptyPair) === 0,
         signBefore, signAfter, markBefore: mark !== "" && BREAKS.includes(mark) ? mark : "",
       });
       position = b;
@@ -267,16 +268,16 @@ export class Inline {
     let output = strip(core) ? strip(translation) : core;
     const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
     const enclosed = inner.flatMap((span, i) => (span.isEnclosed ? [i] : [])).sort((i, j) => positions[i][0] - positions[j][0]);
-    const found = [...output.matchAll(EMPTY_PAIR)];
-    const gaps = new Map(found.length === enclosed.length ? enclosed.map((i, k) => [i, found[k]]) : []);
+    const empty = [...output.matchAll(this.emptyPair)];
+    const pairs = new Map(empty.length === enclosed.length ? enclosed.map((i, k) => [i, empty[k]]) : []);
     const offsets = [];
     const texts = [];
     positions.forEach(([place, closes], i) => {
       const span = inner[i];
-      const gap = gaps.get(i);
-      if (gap) {
-        offsets.push(gap.index + gap[0].length);
-        texts.push(span.text + gap[1]);
+      const pair = pairs.get(i);
+      if (pair) {
+        offsets.push(pair.index + pair[0].length);
+        texts.push(span.text + pair[1]);
       } else if (closes || place >= words.length) {
         let at = words.length ? words.at(place - 1)[1] : 0;
         const follows = (sign) => sign !== "" && output.slice(0, at).endsWith(sign);
@@ -285,7 +286,7 @@ export class Inline {
           at = betweenPunctuation(output, at, span);
           isJoined ||= OPENING.some(follows);
           const rest = output.slice(at);
-          const stray = STRAY_SPACE.exec(rest) ?? (SPACED_MARK.test(output) ? null : STRAY_SPACE_OF_MARK.exec(rest));
+          const stray = this.straySpace.exec(rest) ?? (this.spacedMark.test(output) ? null : this.straySpaceOfMark.exec(rest));
           if (stray && at && span.punctuationAfter && !span.joinedBefore) {
             at += stray[0].length;
             isJoined = true;

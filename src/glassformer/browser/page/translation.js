@@ -167,10 +167,10 @@ export class Translator {
     const parts = [];
     let ids = all;
     while (ids.length > limit) {
-      const places = Array.from({ length: limit - Math.floor(limit / 2) }, (_, i) => limit - i);
-      const endsWith = (i, ends) => ends.some((end) => this.tokenizer.decode(ids.slice(0, i)).endsWith(end));
-      const end = places.find((i) => this.tokenizer.startsWord(ids[i])) ?? places.find((i) => endsWith(i, CLAUSE_ENDS))
-        ?? places.find((i) => !endsWith(i, ["\ufffd"])) ?? limit;
+      const ends = Array.from({ length: limit - Math.floor(limit / 2) }, (_, i) => limit - i);
+      const endsWith = (i, texts) => texts.some((text) => this.tokenizer.decode(ids.slice(0, i)).endsWith(text));
+      const end = ends.find((i) => this.tokenizer.startsWord(ids[i])) ?? ends.find((i) => endsWith(i, CLAUSE_ENDS))
+        ?? ends.find((i) => !endsWith(i, ["\ufffd"])) ?? limit;
       parts.push(ids.slice(0, end));
       ids = ids.slice(end);
     }
