@@ -4,7 +4,7 @@ usage: python -m benchmarks.multi30k DATA de|fr [MINUTES [THREADS [OPTION ...]]]
 
 DATA contains tok/{train,val,test_2016_flickr}.lc.norm.tok.{en,de,fr}.gz: lower-cased, normalized, Moses-tokenized text,
 scored like published results (sacrebleu --tokenize none). Training uses train and val; test_2016 is translated only
-once, at the end. OPTION: of `glassformer train`; a training with --n-teachers has a file of results of its own.
+once, at the end. OPTION: of `glassformer train`; with --n-teachers, and for each --seed, there is a file of results.
 """
 
 import json
@@ -24,6 +24,8 @@ def main():
     minutes = sys.argv[3] if len(sys.argv) > 3 else "60"
     extra = ["--threads", *sys.argv[4:]] if len(sys.argv) > 4 else []
     name = f"multi30k_en_{language}" + ("_teachers" if "--n-teachers" in extra else "")
+    if "--seed" in extra:
+        name += f"_seed_{extra[extra.index('--seed') + 1]}"
     command = " ".join(["python -m benchmarks.multi30k DATA", language, minutes, *sys.argv[4:]])
     made_with = describe(command)  # before the training, which takes an hour
     with tempfile.TemporaryDirectory() as folder:
