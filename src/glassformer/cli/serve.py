@@ -69,7 +69,7 @@ def serve(
     try:
         from glassformer.serve.server import serve as run
     except ImportError as error:
-        raise ConfigError(f"{error}.\n  Install the server: pip install glassformer[serve]") from None
+        raise ConfigError(f"{error}.\n  Install the server: pip install 'glassformer[serve]'") from None
     from glassformer.serve.settings import Settings
 
     folders = named_models(models)

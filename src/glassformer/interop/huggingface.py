@@ -248,7 +248,7 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
             f"{task.name}: transformers' {class_name} classifies the first token after a dense layer;"
             " this model classifies"
             f" {'the mean over all tokens' if config.pooling == 'mean' else 'the first token without that layer'}.\n"
-            "  Train with --pooling first, initialized from a model that has the dense layer."
+            "  Train with --pooling first."
         )
     hf_config = {"architectures": [class_name], **architecture.hf_config(config)}
     if task.labels:
