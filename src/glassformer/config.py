@@ -54,11 +54,7 @@ class Config(BaseModel):
             ConfigError: naming every unknown, missing and impossible value at once.
         """
         from_file = read_toml(file) if file else {}
-        from_environment: dict[str, object] = {
-            name: value.split(os.pathsep) if str(field.annotation).startswith("tuple") else value
-            for name, field in cls.model_fields.items()
-            if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
-        }
+        from_environment = cls.from_environment(environment)
         given = {**from_file, **from_environment, **flags}
         origins = {
             **dict.fromkeys(from_file, f"in {file}"),
@@ -86,6 +82,15 @@ class Config(BaseModel):
             if not errors:
                 return config
         raise ConfigError("\n".join([message, *errors]))
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> JsonObject:
+        """The options that variables GLASSFORMER_<OPTION> give, as texts and lists of texts."""
+        return {
+            name: value.split(os.pathsep) if str(field.annotation).startswith("tuple") else value
+            for name, field in cls.model_fields.items()
+            if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
+        }
 
     def given(self) -> JsonObject:
         """The options that were given, as JSON values."""

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer, write_lines
 from tests.journeys.test_bad_input import refused
 
@@ -223,3 +224,54 @@ def test_white_space_around_a_line_is_kept(model):
     done = glassformer("translate", model, "--beam", 1, stdin=b"\tThe cat slept. \n  \nThe cat slept.\n")
     first, blank, second, _ = done.stdout.decode().split("\n")
     assert (first, blank) == (f"\t{second} ", "  ")
+
+
+@pytest.fixture(scope="module")
+def memories(corpus, tmp_path_factory):
+    """A folder with the pairs of the dev set as a translation memory."""
+    folder = tmp_path_factory.mktemp("memories")
+    sides = [(corpus / f"dev.{language}").read_text().split("\n")[:-1] for language in ("en", "fr")]
+    entries = "".join(tmx_entry(*pair, ("en", "fr")) for pair in zip(*sides, strict=True))
+    (folder / "dev.tmx").write_text(f"{tmx_start('en')}{entries}{TMX_END}")
+    return folder
+
+
+def test_a_test_set_is_given_in_each_way_that_training_text_is(model, corpus, memories):
+    dev = corpus / "dev.en", corpus / "dev.fr"
+    expected = glassformer("evaluate", model, "--src", dev[0], "--ref", dev[1], "--json", "--beam", 1).stdout
+    assert json.loads(expected)["n_sentences"] == 20
+    for files in (dev, ("--src", *dev), (memories,)):
+        assert glassformer("evaluate", model, *files, "--json", "--beam", 1).stdout == expected
+    for command in (["compare", model, model], ["ablate", model]):
+        options = ["--parts", "layers"] if command[0] == "ablate" else []
+        results = [glassformer(*command, *files, *options) for files in (dev, (memories,))]
+        assert results[0].returncode == 0, results[0].stderr
+        assert results[0].stdout == results[1].stdout != ""
+    done = glassformer("evaluate", model, dev[0])
+    refused(done, 2, "which is the source, which the target?", "Give two files, or TSV or JSONL files of pairs.")
+
+
+def test_training_text_and_dev_set_are_given_alike(corpus, memories, tmp_path):
+    dev = corpus / "dev.en", corpus / "dev.fr"
+    train = corpus / "train.en", corpus / "train.fr"
+    few = ["--steps", 1, *SMALL, *RARE]
+    (tmp_path / "run.toml").write_text(f'src = ["{train[0]}"]\ntgt = ["{train[1]}"]\n')
+    dev_sets = []
+    for n, files in enumerate(
+        [
+            (*train, "--dev", *dev),
+            ("--src", *train, "--dev", memories),
+            ("--config", tmp_path / "run.toml", "--dev", *dev),
+            ("--src", memories, "--dev", *dev),
+        ]
+    ):
+        done = glassformer("train", *files, "--out", tmp_path / str(n), *few)
+        assert done.returncode == 0, done.stderr
+        records = map(json.loads, (tmp_path / str(n) / "data" / "dev.jsonl").read_text().splitlines())
+        dev_sets.append([(record["src"], record["tgt"]) for record in records])
+    assert len(dev_sets[0]) == 20
+    assert all(pairs == dev_sets[0] for pairs in dev_sets)
+    done = glassformer("train", *train, "--dev", dev[0], "--out", tmp_path / "none", *few)
+    refused(done, 2, "one plain text file", "Give two files, or --dev-src FILE … --dev-tgt FILE …, or TSV or JSONL")
+    done = glassformer("train", train[0], "--tgt", train[1], "--out", tmp_path / "none", *few)
+    refused(done, 2, f"--tgt: training text is also given without an option: {train[0]}", "Give all of it by options")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_new, write_page
+from glassformer.cli.files import check_new, evaluation_sides, write_page
 from glassformer.cli.options import Int, Json, Threads
 from glassformer.cli.reading import ReadFlags, read_options
 
@@ -42,7 +42,7 @@ def ablate(
         model: Model folder written by `glassformer train` or `glassformer import`.
         files: Evaluation examples, in a format that the model was trained on.
         src: Source text, or a TSV or JSONL file of pairs.
-        ref: Reference translations, line by line.
+        ref: Reference translations of --src, line by line.
         parts: What to remove: heads, sublayers or layers.
         examples: Number of examples to evaluate on, from the first.
         prune: Also write a model folder without this many heads, the least important ones, and evaluate it.
@@ -67,11 +67,12 @@ def ablate(
         raise ConfigError("--examples must be at least 1, --prune at least 0.")
     if out:
         checkpoint.check_empty(out)
-    sources = [*files, *([src] if src else [])]
+    sources = [*([src] if src else []), *files]
     if not sources:
         raise ConfigError("no evaluation examples given.\n  Name a file, or for translations --src FILE --ref FILE.")
     task = open_model(model, "cpu", threads)
-    selected = list(islice(task.read(sources, [ref] if ref else [], read_options(read, task)), examples))
+    reading = read_options(read, task)
+    selected = list(islice(task.read(*evaluation_sides(task, sources, ref, reading), reading), examples))
     if not selected:
         raise ConfigError(f"{sources[0]}: no examples in it.\n  Give a file that has some.")
     unknown = {label for example in selected for label in objective_of(task).labels_in(example)} - {*task.labels}

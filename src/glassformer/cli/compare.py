@@ -38,9 +38,10 @@ def compare(
     Args:
         first: Model folder of the baseline.
         second: Model folder of the model to compare, trained for the same task.
-        files: Test set: labeled text, tagged text, questions or pairs.
+        files: Test set: labeled text, tagged text, questions; for translation as for
+            `glassformer evaluate`.
         src: Source text, or a TSV or JSONL file of pairs.
-        ref: Reference translations, line by line.
+        ref: Reference translations of --src, line by line.
         tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a; for text without spaces
             between words zh or char.
         lowercase: Ignore case in BLEU.
@@ -48,13 +49,13 @@ def compare(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
-    from glassformer.cli.files import check_no_options
+    from glassformer.cli.files import check_no_options, evaluation_sides
     from glassformer.cli.lines import open_model
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import paired_bootstrap
 
     check_no_options([src], "compare")
-    sources = [*files, *([src] if src else [])]
+    sources = [*([src] if src else []), *files]
     if not sources:
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     tasks = [open_model(folder, device, threads) for folder in (first, second)]
@@ -63,7 +64,8 @@ def compare(
             f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
         )
     bleu = bleu_options(tasks[0], tokenize, lowercase=lowercase)
-    examples = list(tasks[0].read(sources, [ref] if ref else [], read_options(read, tasks[0])))
+    reading = read_options(read, tasks[0])
+    examples = list(tasks[0].read(*evaluation_sides(tasks[0], sources, ref, reading), reading))
     outputs = [task.evaluate(examples)[0] for task in tasks]
     classes = sorted({*tasks[0].references(examples), *chain(*outputs)}) if tasks[0].output_type == "classes" else None
     statistics = [tasks[0].bootstrap_statistics(lines, examples, classes, **bleu) for lines in outputs]

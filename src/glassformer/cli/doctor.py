@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from glassformer.cli.files import Sides, pair_sides
+from glassformer.cli.files import pair_sides
 from glassformer.cli.options import whole_number
 from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import expanded
@@ -77,8 +77,8 @@ def doctor(
             f"{files[0]}: text for {task}, which is not checked: parallel and labeled text are.\n"
             "  `glassformer train` names what it cannot read by file and line."
         )
-    corpus = split_pairs(files, options) if files else (src, tgt)
-    held_out = {name: split_pairs(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
+    corpus = pair_sides(files, options) if files else (src, tgt)
+    held_out = {name: pair_sides(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
     reading: JsonObject = {"format": format, "keys": keys, "languages": languages}
     diagnosis = diagnose(*corpus, held_out=held_out, n_shown=None if json else show, **reading)
     print_diagnosis(diagnosis, "pairs", json=json)
@@ -101,11 +101,6 @@ def found_task(files: Sequence[Path], options: ReadOptions) -> str | None:
         raise
     except UserError:
         return None
-
-
-def split_pairs(files: Sequence[Path], options: ReadOptions) -> Sides:
-    """The two sides of parallel text. Files with --keys are files of pairs."""
-    return (tuple(files), ()) if options.keys else pair_sides(files, options.format)
 
 
 def print_diagnosis(diagnosis: Diagnosis, examples: str, *, json: bool) -> None:

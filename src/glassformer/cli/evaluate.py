@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_no_options, check_writable
+from glassformer.cli.files import check_no_options, check_writable, evaluation_sides
 from glassformer.cli.options import Device, Ensemble, Json, Threads, decode_options, flags
 from glassformer.cli.reading import BleuTokenizer, ReadFlags, bleu_options, read_options
 from glassformer.config import JsonObject
@@ -51,7 +51,8 @@ def evaluate(
 
     Args:
         model: Model folder written by `glassformer train`.
-        files: Test set: labeled text, tagged text, questions, plain text, or for translation a file of pairs.
+        files: Test set: labeled text, tagged text, questions, plain text, or for translation source
+            text and reference translations, files of pairs, or a folder of TMX, XLIFF and PO files.
         src: Source text of a translation; --ref has the references.
         ref: Reference translations, line by line. Not for TSV and JSONL.
         out: Also write the model's outputs to this file, one line for each example. Not for language models.
@@ -74,13 +75,14 @@ def evaluate(
     if not files and src is None:
         raise ConfigError("no test set given.\n  Name a file, or for translations --src FILE --ref FILE.")
     check_writable(out)
-    sources = [*files, *([src] if src else [])]
+    sources = [*([src] if src else []), *files]
     decoding = decode_options(options)
     task = open_model(model, device, threads, precision=decoding.precision)
     task.check_options(decoding)
     bleu = bleu_options(task, tokenize, lowercase=lowercase)
     join_ensemble(task, ensemble, device)
-    examples = list(task.read(sources, [ref] if ref else [], read_options(read, task)))
+    reading = read_options(read, task)
+    examples = list(task.read(*evaluation_sides(task, sources, ref, reading), reading))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.\n  Give a file that has some.")
     if not any(text.strip() for example in examples for text in task.texts(example)):

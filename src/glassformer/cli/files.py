@@ -5,19 +5,31 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glassformer.cli import app
-from glassformer.config import nearest_name
+from glassformer.config import JsonObject, nearest_name
 from glassformer.corpora.lines import STDIN, refuse_streams
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.corpora.table_texts import SUFFIXES, is_table
 from glassformer.errors import ConfigError, UserError
 
+if TYPE_CHECKING:
+    from glassformer.tasks.base import AnyTask
+
 Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
 
 
-def split_sides(files: Sequence[Path], task: str | None = None, options: ReadOptions = DETECT) -> Sides:
-    """Source files and target files of a training corpus. Only translation from plain text has target files.
+def corpus_sides(explicit: JsonObject, elsewhere: JsonObject, options: ReadOptions = DETECT) -> JsonObject:
+    """Source files and target files of training text and dev set, of which only the sources may be given.
+
+    Args:
+        explicit: options of a training, as given on the command line.
+        elsewhere: those given in a file and in the environment.
+        options: how the files are read.
+
+    Returns:
+        The options src, tgt, dev_src and dev_tgt that are found.
 
     Raises:
         ConfigError: the task is not given and cannot be inferred, or source and target cannot be told apart.
@@ -25,24 +37,46 @@ def split_sides(files: Sequence[Path], task: str | None = None, options: ReadOpt
     from glassformer.corpora.bilingual import expanded
     from glassformer.corpora.detect import find_task
 
-    refuse_streams(files, "training reads its text several times")
-    files = expanded(tuple(files))
-    if (task or find_task(files, options)) != "translation":
-        return tuple(files), ()
-    return (tuple(files), ()) if options.keys else pair_sides(files, options.format)
+    known = {**elsewhere, **explicit}
+    task = known.get("task") or ("translation" if known.get("tgt") else None)
+    sides: JsonObject = {}
+    for src, tgt in (("src", "tgt"), ("dev_src", "dev_tgt")):
+        if not explicit.get(src) or known.get(tgt):
+            continue
+        refuse_streams(explicit[src], "training reads its text several times")
+        files = expanded(tuple(explicit[src]))
+        if task is None and (src == "src" or len(files) > 1):  # one dev file is of the task of the --config file
+            task = find_task(files, options)
+        if task == "translation":
+            or_options = f"or {option_of(src)} FILE … {option_of(tgt)} FILE …, "
+            sides[src], sides[tgt] = pair_sides(files, options, or_options=or_options)
+        else:
+            sides[src] = files
+    return sides
 
 
-def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:
-    """The two sides of parallel text: two plain text files, or any number of files of pairs.
+def option_of(name: str) -> str:
+    """The option on the command line for a field of a config class."""
+    return f"--{name.replace('_', '-')}"
+
+
+def pair_sides(files: Sequence[Path], options: ReadOptions = DETECT, *, or_options: str = "") -> Sides:
+    """The two sides of parallel text: two plain text files, or any number of files of pairs or folders of these.
+
+    Args:
+        options: how the files are read. Files with keys are files of pairs.
+        or_options: options of the command that name the sides, for the message.
 
     Raises:
         ConfigError: source and target cannot be told apart.
     """
+    from glassformer.corpora.bilingual import expanded
     from glassformer.corpora.corpus import detect_format
     from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of
 
+    files = expanded(tuple(files))
     detect = format_of if len(files) == 2 else detect_format
-    if all(PAIR_FORMATS[format or detect(path)].has_both_sides for path in files):
+    if options.keys or all(PAIR_FORMATS[options.format or detect(path)].has_both_sides for path in files):
         return tuple(files), ()
     if len(files) == 2:
         return (files[0],), (files[1],)
@@ -53,8 +87,25 @@ def pair_sides(files: Sequence[Path], format: str | None = None) -> Sides:
     count = "one plain text file" if len(files) == 1 else f"{len(files)} plain text files"
     raise ConfigError(
         f"{count}: which is the source, which the target?\n"
-        "  Give two files, or --src FILE … --tgt FILE …, or TSV or JSONL files of pairs."
+        f"  Give two files, {or_options}or TSV or JSONL files of pairs."
     )
+
+
+def evaluation_sides(task: "AnyTask", files: Sequence[Path], ref: Path | None, options: ReadOptions) -> Sides:
+    """Source files and reference files of a test set. Only translation has reference files.
+
+    Args:
+        files: the test set, or its sources.
+        ref: references of the sources.
+
+    Raises:
+        ConfigError: the task has no reference files, or source and target cannot be told apart.
+    """
+    if task.name != "translation":
+        if ref:
+            raise ConfigError(f"--ref: for models that translate, not for {task.name}.\n  Leave it out.")
+        return tuple(files), ()
+    return (tuple(files), (ref,)) if ref else pair_sides(files, options)
 
 
 def check_no_options(paths: Iterable[Path | None], command: str) -> None:

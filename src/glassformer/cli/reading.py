@@ -1,8 +1,10 @@
 """Command-line options of the commands that read corpora."""
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.cli.options import flags, given
+from glassformer.config import JsonObject
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
@@ -21,6 +23,11 @@ BleuTokenizer = Literal["13a", "intl", "char", "zh", "none"] | None
 def languages_of(task: "AnyTask") -> tuple[str, ...]:
     """Source and target language of a translator, which it reads of files of several; none of other models."""
     return tuple(getattr(task, "languages", ()))
+
+
+def reading_of(explicit: JsonObject) -> ReadOptions:
+    """How the files are to be read, from the options of a training or an update."""
+    return ReadOptions(**{field.name: explicit[field.name] for field in fields(ReadOptions) if field.name in explicit})
 
 
 def read_options(record: object, task: "AnyTask") -> ReadOptions:

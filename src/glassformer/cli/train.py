@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_no_options, split_sides
+from glassformer.cli.files import check_no_options, corpus_sides
 from glassformer.cli.options import DATA, RUN, SHOW_ALL, Quiet, flags, given
-from glassformer.config import JsonObject
-from glassformer.corpora.read_options import ReadOptions
+from glassformer.cli.reading import reading_of
+from glassformer.config import JsonObject, read_toml
 from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
 
@@ -58,10 +58,14 @@ def train(
             "  glassformer train --help                                         all formats and options"
         )
     if files:
-        read = ReadOptions(
-            **{name: explicit[name] for name in ("format", "keys", "skip_bad", "languages") if name in explicit}
-        )
-        explicit["src"], explicit["tgt"] = split_sides(files, explicit.get("task"), read)
+        if given_twice := next((name for name in ("src", "tgt") if explicit.get(name)), None):
+            raise ConfigError(
+                f"--{given_twice}: training text is also given without an option: {files[0]}.\n"
+                "  Give all of it by options: --src FILE … --tgt FILE …"
+            )
+        explicit |= {"src": files, "tgt": ()}
+    elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
+    explicit |= corpus_sides(explicit, elsewhere, reading_of(explicit))
     from glassformer.synthetic.train import train as run
     from glassformer.training.options import known_names  # torch takes seconds to import
 

@@ -8,6 +8,7 @@ from cyclopts.validators import Number
 
 from glassformer.cli.files import check_no_options, pair_sides
 from glassformer.cli.options import Quiet, flags, given
+from glassformer.cli.reading import reading_of
 from glassformer.train_config import TrainConfig
 
 Flags: Any = flags(
@@ -43,7 +44,6 @@ def update(
         max_drop: By how much chrF on the dev set may fall.
         quiet: Print errors only.
     """
-    from glassformer.corpora.bilingual import expanded
     from glassformer.errors import ConfigError
     from glassformer.synthetic.ask import print_log
     from glassformer.synthetic.correction import update as run
@@ -55,7 +55,7 @@ def update(
     explicit = given(options)
     if not explicit.get("steps"):
         explicit.setdefault("minutes", DEFAULT_MINUTES)
-    src, tgt = pair_sides(expanded(files), explicit.get("format"))
+    src, tgt = pair_sides(files, reading_of(explicit))
     done = run(model, src, tgt, explicit, out=out, max_drop=max_drop, log=no_op if quiet else print_log, quiet=quiet)
     print(f"Dev set: {done.dev}.")
     print(f"Corrections: {done.corrections}; {len(done.examples):,} are translated otherwise:")
