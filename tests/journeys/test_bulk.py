@@ -149,9 +149,31 @@ def test_translations_in_chunks_are_evaluated_as_those_of_the_model(model, corpu
     by_character = glassformer(*test, "--tokenize", "char", "--json")
     assert json.loads(compared.stdout.splitlines()[0])["first"] == json.loads(by_character.stdout)["BLEU"]["score"]
     write_lines(tmp_path / "short", ["a"])
-    refused(glassformer(*test, "--outputs", tmp_path / "short"), 1, "short: 1 lines, and there are", "a line")
+    refused(
+        glassformer(*test, "--outputs", tmp_path / "short"),
+        1,
+        "short: 1 lines, and the test set has 20 pairs",
+        "a line",
+    )
     refused(glassformer(*test, "--outputs", tmp_path / "none"), 1, "none: no such file")
     refused(glassformer(*test, "--outputs", tmp_path / "dev.en", *DECODING), 2, "nothing is translated", "Leave")
+
+
+def test_outputs_of_pairs_with_a_blank_side_are_not_evaluated(model, corpus, tmp_path):
+    sides = [(corpus / f"dev.{language}").read_text().splitlines() for language in ("en", "fr")]
+    sides[0][3] = sides[1][5] = ""
+    src, ref = (write_lines(tmp_path / f"dev.{n}", lines) for n, lines in enumerate(sides))
+    test = ["evaluate", model, src, ref, "--json"]
+    own = glassformer(*test, "--out", tmp_path / "written", *DECODING)
+    assert own.returncode == 0, own.stderr
+    assert glassformer("translate", model, src, "--lines", "--out", tmp_path / "f", *DECODING).returncode == 0
+    for outputs, n_lines in ((tmp_path / "f" / src.name, 20), (tmp_path / "written", 18)):
+        assert outputs.read_text().count("\n") == n_lines
+        done = glassformer(*test, "--outputs", outputs)
+        assert done.returncode == 0, done.stderr
+        found, expected = json.loads(done.stdout), json.loads(own.stdout)
+        assert found["n_sentences"] == expected["n_sentences"] == 18
+        assert found["chrF2"] == expected["chrF2"]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 import json as json_module
 import re
 import sys
+from dataclasses import asdict
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +19,7 @@ from glassformer.decode_config import DecodeConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from glassformer.corpora.example import Example
     from glassformer.metrics import Score
     from glassformer.tasks.base import AnyTask
 
@@ -67,6 +70,7 @@ def evaluate(
         threads: Number of CPU threads. Default: all cores.
     """
     from glassformer.cli.lines import join_ensemble, open_model, progress_bar
+    from glassformer.corpora.corpus import read_pairs
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
     from glassformer.tasks.translation import Translator
@@ -82,18 +86,20 @@ def evaluate(
     bleu = bleu_options(task, tokenize, lowercase=lowercase)
     join_ensemble(task, ensemble, device)
     reading = read_options(read, task)
-    examples = list(task.read(*evaluation_sides(task, sources, ref, reading), reading))
+    sides = evaluation_sides(task, sources, ref, reading)
+    examples: list[Any]
+    if outputs:
+        check_only_outputs(task, is_decoding=bool(decoding.model_fields_set or ensemble or out))
+        pairs = list(read_pairs(*sides, **asdict(reading)))
+        examples = [pair for pair in pairs if pair.has_both_sides]
+    else:
+        examples = list(task.read(*sides, reading))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.\n  Give a file that has some.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.\n  Give another file.")
     if outputs:
-        if not isinstance(task, Translator):
-            raise ConfigError(f"--outputs: for models that translate, not for {task.name}.\n  Leave it out.")
-        if decoding.model_fields_set or ensemble or out:
-            what = "options of decoding, --ensemble and --out have no effect"
-            raise ConfigError(f"--outputs: nothing is translated; {what}.\n  Leave them out.")
-        lines = read_outputs(outputs, len(examples))
+        lines = read_outputs(outputs, pairs)
         scores = task.scores_of(lines, examples, **bleu)
     elif isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
@@ -115,11 +121,30 @@ def evaluate(
         show(scores, intervals)
 
 
-def read_outputs(path: Path, n: int) -> list[str]:
-    """The lines of a file of outputs.
+def check_only_outputs(task: "AnyTask", *, is_decoding: bool) -> None:
+    """Check that --outputs can be used.
 
     Args:
-        n: how many it must have.
+        is_decoding: whether options are given that have an effect on decoding only.
+
+    Raises:
+        ConfigError: the task is not translation, or such options are given.
+    """
+    from glassformer.errors import ConfigError
+
+    if task.name != "translation":
+        raise ConfigError(f"--outputs: for models that translate, not for {task.name}.\n  Leave it out.")
+    if is_decoding:
+        what = "options of decoding, --ensemble and --out have no effect"
+        raise ConfigError(f"--outputs: nothing is translated; {what}.\n  Leave them out.")
+
+
+def read_outputs(path: Path, pairs: "Sequence[Example]") -> list[str]:
+    """The lines of a file of outputs for the pairs with text on both sides.
+
+    Args:
+        pairs: the test set. The file has a line for each pair, or for each pair with text on both sides, as --out
+            writes it.
 
     Raises:
         CorpusError: it cannot be read, or has another number of lines.
@@ -127,13 +152,15 @@ def read_outputs(path: Path, n: int) -> list[str]:
     from glassformer.corpora.lines import read_lines
     from glassformer.errors import CorpusError
 
-    lines = list(read_lines(path))
-    if len(lines) != n:
-        raise CorpusError(
-            f"{path}: {len(lines):,} lines, and there are {n:,} examples.\n"
-            "  Is it the output for this test set? Each example needs a line, blank if there is no output."
-        )
-    return lines
+    lines, are_used = list(read_lines(path)), [pair.has_both_sides for pair in pairs]
+    if len(lines) == len(pairs):
+        return list(compress(lines, are_used))
+    if len(lines) == sum(are_used):
+        return lines
+    raise CorpusError(
+        f"{path}: {len(lines):,} lines, and the test set has {len(pairs):,} pairs.\n"
+        "  Is it the output for this test set? Each pair needs a line, blank if there is no output."
+    )
 
 
 def examples_key(task: "AnyTask") -> str:

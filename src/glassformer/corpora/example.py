@@ -13,3 +13,8 @@ class Example:
     line: int
     marked: tuple[str, str] | None = None
     """Both texts with a character for each code, if the file has codes in them."""
+
+    @property
+    def has_both_sides(self) -> bool:
+        """Whether neither side is blank."""
+        return bool(self.src.strip() and self.tgt.strip())

@@ -47,7 +47,7 @@ def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages:
             check_are_pairs(files)
             try:
                 for example in read_pairs(files, languages=languages):
-                    if example.src.strip() and example.tgt.strip():
+                    if example.has_both_sides:
                         yield example.src, example.tgt
             except CorpusError as error:  # there is no such option in use
                 raise CorpusError(str(error).removesuffix(SKIP_ADVICE)) from None

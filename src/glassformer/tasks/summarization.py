@@ -45,7 +45,7 @@ class Summarizer(DecoderTask[Example]):
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Example]:
         pairs = read_pairs(src, tgt, format=options.format, keys=options.keys, log=log)
-        return (e for e in pairs if e.src.strip() and e.tgt.strip())
+        return (e for e in pairs if e.has_both_sides)
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Translation and other text-to-text tasks with encoder-decoder models."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
@@ -348,11 +348,10 @@ class Translator(TextToTextTask[Example]):
         from glassformer.corpora.doctor.diagnosis import PairChecker
 
         checker = PairChecker(n_shown=1) if log else None
-        given = {field.name: getattr(options, field.name) for field in fields(options)}
-        for example in read_pairs(src, tgt, **given, log=log):
+        for example in read_pairs(src, tgt, **asdict(options), log=log):
             if checker:
                 checker.check(example)
-            if example.src.strip() and example.tgt.strip():
+            if example.has_both_sides:
                 yield example
         if log and checker:
             for problem, _, n, first_location, explanation in checker.diagnosis().rows():
