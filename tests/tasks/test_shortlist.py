@@ -67,6 +67,9 @@ def test_what_cannot_be_combined_is_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="or repetition_penalty"):
         DecodeConfig(shortlist=True, repetition_penalty=1.2)
     translator().save(tmp_path / "without")
+    ensemble = gf.load(folder).with_members([gf.load(tmp_path / "without")])
+    with pytest.raises(ConfigError, match="Leave out --shortlist or --ensemble"):
+        ensemble.translate(LINES, OPTIONS)
     with pytest.raises(ConfigError, match="glassformer shortlist FOLDER"):
         gf.load(tmp_path / "without").translate(LINES, OPTIONS)
 

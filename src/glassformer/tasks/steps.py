@@ -133,6 +133,8 @@ def check_options(task: "TextToTextTask[Any]", options: DecodeConfig) -> None:
             "this model has no vocabulary shortlist.\n"
             "  Add it: glassformer shortlist FOLDER --src train.en --ref train.fr"
         )
+    if options.shortlist and task.others:
+        raise ConfigError("shortlist: cannot be used with an ensemble.\n  Leave out --shortlist or --ensemble.")
     if options.shortlist and not task.uses_shortlist(options.precision):
         raise ConfigError("shortlist: is used in int8 on a CPU only.\n  Add --precision int8.")
     if (options.confidence or options.min_confidence is not None) and task.confidence is None:

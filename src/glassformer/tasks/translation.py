@@ -217,8 +217,6 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
 
     def uses_shortlist(self, precision: str) -> bool:
         """Whether decoding in a precision computes the probabilities of some tokens only."""
-        if self.others:
-            return False
         model = self.source.in_precision(precision)
         return bool(model.joins) and model.is_quantized
 
