@@ -364,7 +364,14 @@ def test_a_dev_set_without_a_loss_is_refused(tmp_path):
     write(dev, [long, *pairs[:2]])
     ended = glassformer("train", data, "--dev", dev, *options)
     assert ended.returncode == 0, ended.stderr
-    assert "1 of 3 dev examples are too long, and left out" in ended.stderr
+    assert "1 of 3 dev examples are too long, and left out (--max-len)" in ended.stderr
+    again = glassformer(
+        *("train", data, "--dev", dev, "--init-from", tmp_path / "run", "--out", tmp_path / "again"), "--steps", 2
+    )
+    assert "too long, and left out (the length of the model of --init-from)" in again.stderr
+    write(dev, [long] * 50 + pairs)
+    output = refused("train", dev, "--init-from", tmp_path / "run", "--out", tmp_path / "long", "--steps", 2)
+    assert "would be left out.\n  Split the texts at sentence ends." in output
     text = write_lines(tmp_path / "text.txt", ["the film was fine", "a plot"] * 50)
     for task in ("skip-gram", "span-corruption"):
         word = write_lines(tmp_path / "word.txt", ["film"])

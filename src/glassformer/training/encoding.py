@@ -108,10 +108,12 @@ def usable_dev(dev: list[CorpusExample], config: TrainConfig, objective: AnyObje
     if not rows:
         raise CorpusError(
             f"{(config.dev_src or config.src)[0]}: nothing in the dev set has a loss: its texts are too"
-            f" {'long (--max-len)' if too_long else 'short'}.\n  Give more text, or a dev set: --dev FILE."
+            f" {f'long ({limited_by(config)})' if too_long else 'short'}.\n  Give more text, or a dev set: --dev FILE."
         )
     if too_long:
-        log(f"warning: {len(too_long):,} of {len(dev):,} dev examples are too long, and left out (--max-len).")
+        log(
+            f"warning: {len(too_long):,} of {len(dev):,} dev examples are too long, and left out ({limited_by(config)})."
+        )
     left_out = set(map(id, too_long))
     return [example for example in dev if id(example) not in left_out]
 
@@ -152,13 +154,13 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     if n_too_long:
         first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if n_too_long > N_LISTED else "")
         log(
-            f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out (--max-len):"
-            f" {first}"
+            f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out"
+            f" ({limited_by(config)}): {first}"
         )
     if objective.n_truncated:
         log(
             f"warning: of {objective.n_truncated:,} {task.examples_name}, the end of the text was cut off, since the"
-            f" model has {task.config.max_len} positions (--max-len)"
+            f" model has {task.config.max_len} positions ({limited_by(config)})"
         )
     counts = objective.n_tokens(train)
     if not any(counts):
@@ -166,9 +168,10 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
     if own_files:
         in_domain = np.flatnonzero(np.frombuffer(is_own, bool))
         if not len(in_domain):
+            longer = "" if config.init_from else " a larger --max-len,"
             raise CorpusError(
                 f"{config.in_domain[0]}: no {task.examples_name} to train on (--in-domain).\n"
-                "  Give a file with more text, a larger --max-len, or larger --weights."
+                f"  Give a file with more or shorter text,{longer} or larger --weights."
             )
         np.save(folder / IN_DOMAIN, in_domain)
     tokens = " + ".join(f"{n:,}" for n in counts if n)
@@ -211,6 +214,11 @@ def ahead(items: Iterator[ItemT]) -> Iterator[ItemT]:
             yield item[0]
 
 
+def limited_by(config: TrainConfig) -> str:
+    """What determines the maximum length of an example, for messages."""
+    return "the length of the model of --init-from" if config.init_from else "--max-len"
+
+
 def too_long_message(
     config: TrainConfig, objective: AnyObjective, too_long: Sequence[CorpusExample], n_too_long: int, n_train: int
 ) -> str:
@@ -226,7 +234,7 @@ def too_long_message(
     advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
     if objective.too_long_advice:
         advice.append(objective.too_long_advice)
-    advice.append("or split the texts at sentence ends")
+    advice.append(f"{'or ' if advice else ''}split the texts at sentence ends")
     return (
         f"{config.src[0]}: {n_too_long:,} of {n:,} {task.examples_name} ({n_too_long / n:.0%}) are longer than"
         f" {limit} tokens and would be left out.\n  {'; '.join(advice)[0].upper()}{'; '.join(advice)[1:]}."
