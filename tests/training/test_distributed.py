@@ -182,13 +182,15 @@ def test_another_number_of_devices_than_the_launcher_started_is_an_error(monkeyp
     assert refusal(GROUP_OF_TWO, monkeypatch, devices=3).startswith("--devices 3: the launcher started 2 processes")
 
 
-def test_no_variable_of_the_group_stays_in_the_environment():
+def test_processes_get_no_variable_of_an_option_and_all_others(monkeypatch):
     from glassformer.training.launch import environment_of_processes
 
-    os.environ["GLASSFORMER_LR"] = "1"
+    monkeypatch.setenv("GLASSFORMER_LR", "1")
+    monkeypatch.setenv("GLASSFORMER_KERNELS", "avx2")
     with environment_of_processes(2):
         assert "GLASSFORMER_LR" not in os.environ
-    assert os.environ.pop("GLASSFORMER_LR") == "1"
+        assert os.environ["GLASSFORMER_KERNELS"] == "avx2"
+    assert os.environ["GLASSFORMER_LR"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,8 @@ def environment_of_processes(n: int) -> Iterator[None]:
     """
     before = dict(os.environ)
     n_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for name in before:
-        if name.startswith(ENVIRONMENT_PREFIX):
-            del os.environ[name]
+    for name in TrainConfig.from_environment(before):
+        del os.environ[ENVIRONMENT_PREFIX + name.upper()]
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, n_threads // n)))
     try:
         yield
