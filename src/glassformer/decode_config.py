@@ -40,7 +40,12 @@ class SearchConfig(OptionGroup):
 
     used_by = "models that generate text"
 
-    beam: int = Field(default=4, ge=1, le=64, description="Beam size; 1 = greedy search.")
+    beam: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        description="Beam size; 1 = greedy search. Default: 4; for summaries 1; language models sample.",
+    )
     length_penalty: float = Field(
         default=1.0,
         ge=0,
@@ -48,7 +53,11 @@ class SearchConfig(OptionGroup):
         description="Exponent alpha: scores are divided by ((5 + length) / 6)^alpha (transformers: length^alpha).",
     )
     max_length: int | None = Field(
-        default=None, ge=1, le=MAX_TOKENS, description="Maximum number of output tokens. Default: source length + 50."
+        default=None,
+        ge=1,
+        le=MAX_TOKENS,
+        description="Maximum number of output tokens. Default: source length + 50; for language models 256 and for"
+        " summaries 128, at most half of the maximum length of the model.",
     )
     min_length: int = Field(default=0, ge=0, le=MAX_TOKENS, description="Minimum number of output tokens.")
     no_repeat_ngram_size: int | None = Field(
@@ -84,9 +93,15 @@ class SamplingConfig(OptionGroup):
         default=None,
         gt=0,
         le=100,
-        description="Sample instead of searching; logits are divided by the temperature.",
+        description="Sample instead of searching; logits are divided by the temperature. Default: for language models"
+        " 0.8, if no other option of sampling and no beam size is given.",
     )
-    top_k: int | None = Field(default=None, ge=1, description="Sample from the k most probable tokens only.")
+    top_k: int | None = Field(
+        default=None,
+        ge=1,
+        description="Sample from the k most probable tokens only. Default: for language models 40, if no other option"
+        " of sampling and no beam size is given.",
+    )
     top_p: float | None = Field(
         default=None, gt=0, le=1, description="Sample from the smallest set of tokens whose probabilities sum to p."
     )
@@ -141,8 +156,8 @@ class TranslationConfig(OptionGroup):
     )
     protect: tuple[str, ...] = Field(
         default=(),
-        description="What stays as it is in translations: all, placeholders, tags, entities, urls, emails, units, or"
-        " regular expressions.",
+        description="What stays as it is in translations: all, placeholders, markers (of Weblate and OmegaT), tags,"
+        " entities, urls, emails, units, or regular expressions.",
     )
     align: bool = Field(
         default=False,

@@ -59,7 +59,8 @@ class TrainConfig(Config):
     )
     format: str | None = Field(
         default=None,
-        description="Format of the files: lines, tsv, csv or jsonl. Default: by file name, for other names by content.",
+        description="Format of the files: lines, tsv, csv, jsonl, tmx, xliff, po, archive or catalogue. Default: by"
+        " file name, for other names by content.",
     )
     keys: tuple[str, ...] = Field(
         default=(),
@@ -272,7 +273,7 @@ class TrainConfig(Config):
         default="auto",
         description="On a CPU, matrix products by the kernels of this package or by PyTorch. Default: the faster ones.",
     )
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="auto", description="Device to compute on.")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Device to compute on.")
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
         description="Compile the model with torch.compile. Default: on a GPU, if that saves more time than it takes.",
@@ -438,7 +439,7 @@ class TrainOptions(TypedDict, total=False):
     validate_every: int | None
     precision: Literal["auto", "fp32", "bf16"]
     cpu_matmul: Literal["auto", "kernels", "torch"]
-    device: Literal["auto", "cpu", "cuda", "mps"]
+    device: Literal["auto", "cpu", "cuda"]
     compile: Literal["auto", "on", "off"]
     activation_checkpointing: bool
     deterministic: bool

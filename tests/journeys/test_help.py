@@ -8,6 +8,11 @@ import pytest
 
 from glassformer import cli
 from glassformer.cli.options import GROUPS, RARE
+from glassformer.corpora.pair_formats import PAIR_FORMATS
+from glassformer.corpora.terms import PATTERNS
+from glassformer.decode_config import DecodeConfig
+from glassformer.tasks.causal_lm import DEFAULT_MAX_NEW_TOKENS, LanguageModel
+from glassformer.tasks.summarization import MAX_SUMMARY, Summarizer
 from glassformer.train_config import TrainConfig
 from tests.journeys.conftest import ENVIRONMENT
 
@@ -32,6 +37,20 @@ def test_help_of_train_fits_two_screens_and_help_all_lists_every_option():
 def test_every_option_of_train_is_in_one_group():
     names = " ".join(GROUPS.values()).split()
     assert sorted(names) == sorted(TrainConfig.model_fields)
+
+
+def test_help_of_an_option_names_what_it_accepts_and_what_each_task_has_by_default():
+    descriptions = {name: str(field.description) for name, field in DecodeConfig.model_fields.items()}
+    for task, names in ((LanguageModel, "language models"), (Summarizer, "summaries")):
+        for option, value in task.decoding_defaults.items():
+            assert re.search(rf"Default: .*\b({value} for {names}|for {names} {value})\b", descriptions[option])
+    for number in (DEFAULT_MAX_NEW_TOKENS, MAX_SUMMARY):
+        assert f" {number}" in descriptions["max_length"]
+    assert all(name in descriptions["protect"] for name in PATTERNS)
+    assert all(name in str(TrainConfig.model_fields["format"].description) for name in PAIR_FORMATS)
+    page = help_of("complete", "--help")
+    assert "Default: 4." not in page
+    assert "[choices: auto, cpu, cuda]" in page
 
 
 def test_commands_are_grouped_and_each_has_a_sentence_of_its_own():

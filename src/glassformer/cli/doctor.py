@@ -49,8 +49,8 @@ def doctor(
         dev: Dev set: two text files, or one file of pairs or of labeled text. Training examples that are also in it are
             reported.
         test: Test set, likewise.
-        format: Format of the files: lines, tsv, csv, jsonl, tmx, xliff or po. Default: by file name, for other names
-            by content.
+        format: Format of the files: lines, tsv, csv, jsonl, tmx, xliff, po, archive or catalogue. Default: by file
+            name, for other names by content.
         keys: Columns or JSON keys of the fields, for instance text=tweet label=sentiment, or src=en tgt=fr.
         languages: Source and target language in files of several, for instance en fr. Default: as the files say.
         fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons. Of

@@ -143,7 +143,7 @@ Ensemble = Annotated[
         " Slower, and often better. All must have the same vocabulary.",
     ),
 ]
-Device = Annotated[Literal["auto", "cpu", "cuda", "mps"], Parameter(group=RUN)]
+Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(group=RUN)]
 Threads = Annotated[int | None, Parameter(converter=whole_number, validator=Number(gte=1, lte=MAX_THREADS), group=RUN)]
 
 
@@ -160,12 +160,14 @@ def flags(*configs: type[Config], exclude: Sequence[str] = (), only: Sequence[st
     for config, name, option in offered:
         if name in exclude or (only and name not in only):
             continue
-        default = "" if option.is_required() or option.default in (None, (), "") else f" Default: {option.default}."
+        description = str(option.description)
+        is_given = " Default: " in description or option.is_required() or option.default in (None, (), "")
+        default = "" if is_given else f" Default: {option.default}."
         # A table of a TOML file is a list of NAME=VALUE on the command line.
         annotation = tuple[str, ...] if str(option.annotation).startswith("dict") else option.annotation
         parameter = Parameter(
             name=NAMES.get(name),
-            help=f"{option.description}{default}",
+            help=f"{description}{default}",
             consume_multiple=str(annotation).startswith("tuple"),
             show=SHOW_ALL or config in DECODING or name not in RARE,
             show_default=False,

@@ -112,7 +112,8 @@ def usable_dev(dev: list[CorpusExample], config: TrainConfig, objective: AnyObje
         )
     if too_long:
         log(
-            f"warning: {len(too_long):,} of {len(dev):,} dev examples are too long, and left out ({limited_by(config)})."
+            f"warning: {len(too_long):,} of {len(dev):,} dev examples are too long, and left out"
+            f" ({limited_by(config)})."
         )
     left_out = set(map(id, too_long))
     return [example for example in dev if id(example) not in left_out]
