@@ -112,8 +112,6 @@ def announce(service: Service, listener: socket.socket) -> None:
                 log.info("  no languages: give --languages %s=SOURCE,TARGET, else only /models/%s has it", name, name)
             if "confidence" not in info.features:
                 log.info("  no confidence: see glassformer calibrate")
-            if "align" not in info.features:
-                log.info("  no word alignment: T5 in int8 has none")
             if languages and not info.detection:
                 log.info("  no language detection: the folder was trained without it")
     log.info("http://%s:%d", f"[{host}]" if ":" in host else host, port)
