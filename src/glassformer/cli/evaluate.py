@@ -100,7 +100,7 @@ def evaluate(
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.\n  Give another file.")
     if outputs:
         lines = read_outputs(outputs, pairs)
-        scores = task.scores_of(lines, examples, **bleu)
+        scores = Translator.scores_of(lines, examples, **bleu)
     elif isinstance(task, Translator):
         with progress_bar("translating", len(examples)) as progress:
             lines, scores = task.evaluate(examples, decoding, **bleu, progress=progress)
