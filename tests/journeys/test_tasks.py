@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from glassformer.tokens.tokenizer import Tokenizer
 from tests.journeys.conftest import RARE, glassformer, write_lines
 
 SMALL = [
@@ -226,6 +227,21 @@ def test_another_task_begins_from_a_trained_folder(train, tmp_path):
     )
     assert ended.returncode == 0, ended.stderr
     assert glassformer("run", tmp_path / "tags", stdin="the lovely cast\n").stdout == "the/X lovely/ADJ cast/X\n"
+
+
+def test_words_to_tag_have_the_tokens_that_the_pretraining_had(tmp_path):
+    text, rng = tmp_path / "text.txt", random.Random(7)
+    text.write_text("\n".join(" ".join(tagged(rng)["words"]) for _ in range(300)))
+    data = write(tmp_path / "tags.jsonl", [tagged(rng) for _ in range(50)])
+    small = ("--steps", 1, *SMALL, *RARE)
+    ended = glassformer("train", text, "--task", "masked-lm", "--tokenizer", "bpe", "--out", tmp_path / "text", *small)
+    assert ended.returncode == 0, ended.stderr
+    ended = glassformer("train", data, "--init-from", tmp_path / "text", "--out", tmp_path / "tags", "--steps", 1, *RARE)
+    assert ended.returncode == 0, ended.stderr
+    tokenizer = Tokenizer.from_folder(tmp_path / "tags")
+    assert tokenizer.encode_words(["lovely", "cast"]) == [
+        [token] for token in Tokenizer.from_folder(tmp_path / "text").encode("a lovely cast")[1:]
+    ]
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "tagging", "answer", "summarization"])

@@ -147,6 +147,17 @@ def test_continuations_match_the_task(ours):
     )
 
 
+@pytest.mark.parametrize("kind", ["wordpiece", "word"])
+def test_a_continuation_keeps_the_space_after_the_prompt(ours, kind):
+    folder = ours("causal-lm", kind)
+    task, generate = gf.load(folder), pipeline("text-generation", folder, max_new_tokens=9, do_sample=False)
+    continued = task([CAT, DOG], beam=1, max_length=9)
+    assert generate([CAT, DOG]) == [
+        [{"generated_text": f"{a} {b}"}] for a, b in zip([CAT, DOG], continued, strict=True)
+    ]
+    assert generate(CAT, return_full_text=False) == [{"generated_text": " " + continued[0]}]
+
+
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_labels_and_numbers_match_the_task(ours, kind):
     task, grade = gf.load(ours("classification", kind)), pipeline(model=ours("classification", kind))

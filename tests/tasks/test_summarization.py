@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from glassformer.decode_config import DecodeConfig
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import train
 
@@ -58,3 +59,34 @@ def test_texts_that_are_cut_in_training_are_counted(tmp_path):
 def test_the_default_length_follows_the_data(tmp_path, n_words, max_len):
     task, _ = trained(tmp_path, [n_words] * 40)
     assert task.config.max_len == max_len
+
+
+def write_pairs(path, pairs):
+    """A file of texts and summaries of these numbers of words."""
+    rng = random.Random(5)
+    lines = [json.dumps({"text": words(rng, n), "summary": words(rng, m)}) for n, m in pairs]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def words(rng, n):
+    return " ".join(rng.choices(WORDS, k=n))
+
+
+def test_long_summaries_are_trained_and_may_be_as_long_in_use(tmp_path):
+    path = write_pairs(tmp_path / "a.jsonl", [(300, 150)] * 40)
+    task = train(TrainConfig(src=(path,), out=tmp_path / "out", steps=1, **SMALL), quiet=True)
+    assert "left out" not in (tmp_path / "out" / "train.log").read_text()
+    assert task.max_new_tokens(DecodeConfig()) == task.longest_trained_output == 151
+
+
+def test_a_text_that_leaves_too_few_positions_for_a_summary_is_reported(tmp_path):
+    path = write_pairs(tmp_path / "a.jsonl", [(120, 3), (40, 20)] * 20)
+    task = train(TrainConfig(src=(path,), out=tmp_path / "out", steps=1, max_len=128, **SMALL), quiet=True)
+    warnings = []
+    rng = random.Random(6)
+    task.run([words(rng, n) for n in (100, 115)], warn=lambda i, what: warnings.append((i, what)))
+    assert warnings == [(1, "the output has at most 12 tokens: the model has 128 positions")]
+    warnings.clear()
+    task.run([words(rng, 20)], DecodeConfig(max_length=80), warn=lambda i, what: warnings.append((i, what)))
+    assert warnings == [(0, "the output has at most 64 tokens: the model has 128 positions")]

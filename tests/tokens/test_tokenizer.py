@@ -81,6 +81,20 @@ def test_a_frequent_first_word_is_the_same_token_as_elsewhere():
     assert first == last
 
 
+def test_a_single_word_gets_the_tokens_that_it_has_within_a_text():
+    tokenizer = Tokenizer.train(["cat sees cat"] * 97, vocab_size=290, add_prefix_space=False)
+    within = tokenizer.encode("sees cat")[len(tokenizer.encode("sees")) :]
+    assert tokenizer.encode("cat") != within
+    assert tokenizer.for_words().encode_words(["cat"]) == [within]
+    assert tokenizer.for_words().decode(within) == "cat"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tokenizer_that_needs_no_space_before_a_word_is_kept(kind):
+    tokenizer = Tokenizer.train(TEXTS, kind=kind, vocab_size=293)
+    assert tokenizer.for_words() is tokenizer
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trained_vocabulary_does_not_exceed_the_requested_size(kind):
     assert Tokenizer.train(TEXTS, kind=kind, vocab_size=293).vocab_size <= 293

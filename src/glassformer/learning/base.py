@@ -60,6 +60,8 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     """Selection of the dev examples, if no dev set is given."""
     add_prefix_space: ClassVar[bool] = True
     """Encode texts with a leading space, so that the first word has the same tokens as within a text."""
+    encodes_words: ClassVar[bool] = False
+    """Each word is encoded separately, without the space before it (see `Tokenizer.for_words`)."""
     default_tokenizer: ClassVar[str] = "bpe"
     """Tokenizer type used without --tokenizer."""
     extra_special_tokens: ClassVar[tuple[str, ...]] = ()

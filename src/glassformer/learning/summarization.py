@@ -10,7 +10,6 @@ from glassformer.corpora.example import Example
 from glassformer.data.batch import flat_positions, pad
 from glassformer.data.dataset import IDS, INTS, Dataset
 from glassformer.data.ragged import Row
-from glassformer.decode_config import DecodeConfig
 from glassformer.learning.causal_lm import CausalLMBatch, DecoderObjective
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tokens.tokenizer import Tokenizer
@@ -45,7 +44,7 @@ class SummarizationObjective(DecoderObjective[Example]):
         targets = t.encode_batch([e.tgt for e in examples])
         for example, src, tgt in zip(examples, sources, targets, strict=True):
             capacity = self.model.config.max_len - len(tgt) - 1
-            if capacity < 2 or len(tgt) >= self.task.max_new_tokens(DecodeConfig()):
+            if capacity < 2 or len(tgt) >= self.model.config.max_len // 2:
                 too_long.append(example)
                 continue
             if len(src) > capacity - 1:
@@ -57,7 +56,9 @@ class SummarizationObjective(DecoderObjective[Example]):
 
     def fit_statistics(self, data: Dataset) -> None:
         # Texts that were cut are not longer than `max_source_len`, which is kept of any text.
-        self.task.trained_source_len = (str(int(data.fields["n_prompt"].values.max()) - 1),)
+        n_prompt = data.fields["n_prompt"].values
+        self.task.trained_source_len = (str(int(n_prompt.max()) - 1),)
+        self.task.trained_target_len = (str(int((data.fields["ids"].lengths - n_prompt).max())),)
 
     @classmethod
     def wanted_max_len(cls, tokenizer: Tokenizer, example: Example) -> int:

@@ -40,6 +40,7 @@ class TaggingObjective(Objective[Tagged, TagBatch]):
     targets_name = "words"
     fields = {"ids": IDS, "starts": INTS, "tags": INTS}
     metric = "score"
+    encodes_words = True
 
     @classmethod
     def labels_in(cls, example: Tagged) -> Iterable[str]:

@@ -58,7 +58,8 @@ class GenerationPipeline(Pipeline[GenerateOptionsT]):
                 warnings.warn(f"{repeated[index]:.40}: {message}", UserWarning, stacklevel=2)
 
         if isinstance(task, DecoderTask):
-            outputs = [[text] for text in task.complete(repeated, c, warn)]
+            is_continued = self.task == "text-generation"
+            outputs = [[text] for text in task.complete(repeated, c, warn, after_prompt=is_continued)]
         else:
             outputs = self.translate(repeated, c, warn)
         return [[text for output in outputs[i : i + copies] for text in output] for i in range(0, len(outputs), copies)]

@@ -38,6 +38,8 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
     """Print the output of a line on a terminal as it is generated."""
     decoding_defaults: ClassVar[JsonObject] = {}
     """Default decoding options of the task."""
+    longest_trained_output = 0
+    """Number of tokens of the longest output of the training set, with its end token; 0 if it is not known."""
 
     def prompt(self, text: str) -> list[int]:
         """Token ids of the prompt for a text."""
@@ -78,13 +80,28 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         }
         return DecodeConfig(**{**decoding_defaults, **explicit})
 
-    def complete(self, texts: Sequence[str], options: DecodeConfig | None, warn: Warn = python_warning) -> list[str]:
-        """Generate a continuation of each text."""
+    def complete(
+        self,
+        texts: Sequence[str],
+        options: DecodeConfig | None,
+        warn: Warn = python_warning,
+        *,
+        after_prompt: bool = False,
+    ) -> list[str]:
+        """Generate a continuation of each text.
+
+        Args:
+            after_prompt: begin with the space, if any, that separates the continuation from the prompt.
+        """
         c = self.with_default_options(options)
         prompts = [self.limited_prompt(text, c, partial(warn, i)) for i, text in enumerate(texts)]
         sources = Sources([ids for ids, _ in prompts], c, [limit for _, limit in prompts])
         hypotheses = self.engine(c).decode(sources)
-        return [truncate_at_stop(self.tokenizer.decode(nbest[0].ids), c.stop) for nbest in hypotheses]
+        results = []
+        for (prompt, _), nbest in zip(prompts, hypotheses, strict=True):
+            output = TextStream(self.tokenizer, c.stop, prompt[-1:] if after_prompt else ())
+            results.append(output.add(nbest[0].ids) + output.end())
+        return results
 
     @overload
     def __call__(self, texts: str, *extra: object, **options: Unpack[DecodeOptions]) -> str: ...
@@ -138,7 +155,10 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         """Token ids of the prompt for a text, truncated if it is too long, and the maximum number of new tokens."""
         max_new_tokens = self.max_new_tokens(options)
         prompt = self.truncate_prompt(self.prompt(text), max_new_tokens, warn)
-        return prompt, min(max_new_tokens, self.config.max_len - len(prompt))
+        limit = min(max_new_tokens, self.config.max_len - len(prompt))
+        if limit < (options.max_length or self.longest_trained_output):
+            warn(f"the output has at most {limit} tokens: the model has {self.config.max_len} positions")
+        return prompt, limit
 
     def begins_text(self, before: int | None, token: int) -> bool:
         """Whether a token begins a text within a sequence.

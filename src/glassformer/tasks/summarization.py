@@ -15,7 +15,13 @@ from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.texts import Warn, map_nonblank, python_warning
 
 MAX_SUMMARY = 128
-"""Default maximum length of a summary in tokens; positions that a long text must leave free."""
+"""Default maximum length of a summary in tokens, unless longer ones were trained; positions that a long text must
+leave free."""
+
+
+def number(stored: tuple[str, ...]) -> int:
+    """The number of a stored attribute; 0 if there is none."""
+    return max((int(text) for text in stored if text.isdecimal()), default=0)
 
 
 class Summarizer(DecoderTask[Example]):
@@ -36,9 +42,11 @@ class Summarizer(DecoderTask[Example]):
     # Beam search finds summaries of higher probability but lower quality. The n-gram size allows names of several
     # tokens to be repeated.
     decoding_defaults: ClassVar = {"beam": 1, "no_repeat_ngram_size": 6}
-    stored_attributes = ("trained_source_len",)
+    stored_attributes = ("trained_source_len", "trained_target_len")
     trained_source_len: tuple[str, ...] = ()
     """Number of tokens of the longest text of the training set that was not cut."""
+    trained_target_len: tuple[str, ...] = ()
+    """Number of tokens of the longest summary of the training set, with its end token."""
 
     @classmethod
     def read(
@@ -62,11 +70,15 @@ class Summarizer(DecoderTask[Example]):
     @property
     def longest_trained_source(self) -> int:
         """`trained_source_len` as a number that leaves a position for a summary; 0 if it is not known."""
-        known = [int(text) for text in self.trained_source_len if text.isdecimal()]
-        return min(max(known, default=0), self.config.max_len - 2)
+        return min(number(self.trained_source_len), self.config.max_len - 2)
+
+    @property
+    def longest_trained_output(self) -> int:  # type: ignore[override]
+        return number(self.trained_target_len)
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
-        return min(options.max_length or MAX_SUMMARY, self.config.max_len // 2)
+        wanted = options.max_length or max(MAX_SUMMARY, self.longest_trained_output)
+        return min(wanted, self.config.max_len // 2)
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
         """Keep the beginning of a text, and the final <EOS>. A text that is no longer than those of the training, which

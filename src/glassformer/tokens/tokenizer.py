@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -266,6 +266,18 @@ class Tokenizer:
     def starts_word(self, token_id: int) -> bool:
         """Whether a token begins with a space."""
         return (self.backend.id_to_token(token_id) or "").startswith(("Ġ", " ", "▁"))
+
+    def for_words(self) -> "Tokenizer":
+        """A tokenizer of the same vocabulary for texts that are single words.
+
+        If tokens begin with a space and none is added to a text, as with GPT-2, it is added: a word gets the tokens
+        that it has within a text, not those of the first word.
+        """
+        first = self.encode("a")[len(self.first_ids) :][:1]
+        names = (self.backend.id_to_token(i) or "" for i in range(self.vocab_size) if self.starts_word(i))
+        if any(map(self.starts_word, first)) or not any(len(name) > 1 for name in names):
+            return self
+        return Tokenizer(self.backend, replace(self.special_tokens, prefix=" "))
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
         """Token ids of each word of a sentence. A word without tokens gets those of a space, so no list is empty."""

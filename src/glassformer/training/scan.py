@@ -250,7 +250,7 @@ def make_tokenizer(
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
-        return tokenizer
+        return tokenizer.for_words() if objective_type.encodes_words else tokenizer
     training = compress(read_corpus(config, objective_type.task_type), is_training(n_examples, held_out))
     kind = config.tokenizer or objective_type.default_tokenizer
     tokenizer = Tokenizer.train(
