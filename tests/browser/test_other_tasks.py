@@ -224,9 +224,10 @@ def test_words_for_masks(trained, engines, tokenizer):
             assert [(row["token_str"], row["sequence"]) for row in rows_found] == [(x.token, x.text) for x in best]
 
 
-def test_similarities(engines):
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_similarities(engines, pooling):
     task = make("feature-extraction", "bert", max_len=40)
-    task.precision = "int8"
+    task.precision, task.sentence_pooling = "int8", (pooling,)
     call = engines(task)
     others = [*SENTENCES, *[text for text in TEXTS if text.strip()]]
     found = call("similarities", text=SENTENCES[0], others=others)

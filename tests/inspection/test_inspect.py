@@ -94,6 +94,13 @@ def test_labels_match_the_task(name, family):
             assert [p.best[0].text for p in found.predictions] == [tag for _, tag in task(text)]
 
 
+def test_a_word_of_other_letters_has_one_tag():
+    task = make("tagging", "bert", kind="byte")
+    text = "Ünal läuft"
+    found = inspect(task, text)
+    assert [p.best[0].text for p in found.predictions] == [tag for _, tag in task(text)]
+
+
 @pytest.mark.parametrize("kind", ["bpe", "char", "byte"])
 @pytest.mark.parametrize("name", ["tagging", "masked-lm", "classification"])
 def test_character_spans_match_the_tokens(name, kind):

@@ -1,11 +1,14 @@
 """BERT, RoBERTa and DistilBERT with every head, imported and exported again: same outputs as transformers."""
 
+import json
+
 import pytest
 import torch
 
 transformers = pytest.importorskip("transformers")
 
 from glassformer import checkpoint
+from glassformer.errors import ConfigError
 from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.manifest import read_json
 from glassformer.tasks.registry import load
@@ -118,6 +121,49 @@ def test_a_model_with_one_token_type_accepts_pairs(tmp_path):
     with torch.no_grad():
         expected = model(input_ids=ids).logits
     torch.testing.assert_close(torch.from_numpy(task.logits([("a cat", "a dog")])), expected, rtol=1e-4, atol=1e-4)
+
+
+def sentence_model(folder, pooling, *modules):
+    """Write the folder of a model of sentence-transformers."""
+    model = make("bert", "Model", folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 22, **pooling}))
+    types = ["models.Transformer", "models.Pooling", *modules]
+    paths = ["", "1_Pooling", *[f"{i}_More" for i in range(2, len(types))]]
+    records = [
+        {"idx": i, "path": path, "type": f"sentence_transformers.{name}"}
+        for i, (path, name) in enumerate(zip(paths, types, strict=True))
+    ]
+    (folder / "modules.json").write_text(json.dumps(records))
+    return model
+
+
+@pytest.mark.parametrize("cls", [True, False])
+def test_sentence_embeddings_are_pooled_as_the_model_says(cls, tmp_path):
+    pooling = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
+    model = sentence_model(tmp_path / "theirs", pooling, "models.Normalize")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    with torch.no_grad():
+        hidden = model(**tokenizer("the cat sat", return_tensors="pt")).last_hidden_state[0]
+    expected = torch.nn.functional.normalize(hidden[0] if cls else hidden.mean(0), dim=-1)
+    found = load(tmp_path / "ours", device="cpu")("the cat sat")[0]
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "modules", "named"),
+    [
+        ({"pooling_mode_max_tokens": True}, (), "max"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, (), r"mean \+ cls|cls \+ mean"),
+        ({"pooling_mode_mean_tokens": True}, ("models.Dense",), "Dense"),
+    ],
+)
+def test_sentence_embeddings_that_need_more_are_refused(pooling, modules, named, tmp_path):
+    sentence_model(tmp_path / "theirs", pooling, *modules)
+    with pytest.raises(ConfigError, match=rf"embeddings of this model need ({named}) \(modules.json\)"):
+        import_folder(tmp_path / "theirs", tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
 
 
 def test_a_head_with_one_label_is_a_regression_with_the_same_output(tmp_path):

@@ -1,12 +1,15 @@
 """Lines in, lines out."""
 
 import json
+import os
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 
+from glassformer.cli import lines
 from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer, write_lines
 from tests.journeys.test_bad_input import refused
@@ -275,3 +278,18 @@ def test_training_text_and_dev_set_are_given_alike(corpus, memories, tmp_path):
     refused(done, 2, "one plain text file", "Give two files, or --dev-src FILE … --dev-tgt FILE …, or TSV or JSONL")
     done = glassformer("train", train[0], "--tgt", train[1], "--out", tmp_path / "none", *few)
     refused(done, 2, f"--tgt: training text is also given without an option: {train[0]}", "Give all of it by options")
+
+
+def test_the_lines_of_a_file_are_processed_together_however_slowly_they_are_read(tmp_path, monkeypatch):
+    def slow(_):
+        for line in "ab":
+            yield line
+            time.sleep(3 * lines.PAUSE_S)
+
+    monkeypatch.setattr(lines, "read_lines", slow)
+    with open(write_lines(tmp_path / "text", "ab")) as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert list(lines.input_chunks(9)) == [["a", "b"]]
+    with os.fdopen(os.pipe()[0]) as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        assert list(lines.input_chunks(9)) == [["a"], ["b"]]

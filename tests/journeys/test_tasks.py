@@ -4,11 +4,13 @@ import hashlib
 import json
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 
 from glassformer.tokens.tokenizer import Tokenizer
-from tests.journeys.conftest import RARE, glassformer, write_lines
+from tests.journeys.conftest import ENVIRONMENT, RARE, glassformer, write_lines
 
 SMALL = [
     *("--preset", "tiny", "--d-model", "32", "--n-heads", "2", "--d-ff", "64", "--n-layers", "1", "--dropout", "0"),
@@ -32,6 +34,11 @@ def write(path, records):
 def sentiment(rng):
     label = rng.choice(["good", "bad"])
     return {"text": sentence(rng, GOOD if label == "good" else BAD), "label": label}
+
+
+def equality(rng):
+    word, other = rng.choice(GOOD), rng.choice(GOOD)
+    return {"text": word, "text2": other, "score": 1.5 * (word == other)}
 
 
 def intensity(rng):
@@ -77,7 +84,12 @@ def train(tmp_path_factory):
                 lines = ["".join(str((n + k) % 10) for k in range(20)) for n in range(400)]
                 data, dev = write_lines(folder / "train.txt", lines), write_lines(folder / "dev.txt", lines[:70])
             else:
-                make = {"classification": sentiment, "regression": intensity, "tagging": tagged}.get(kind, reversal)
+                make = {
+                    "classification": sentiment,
+                    "regression": intensity,
+                    "equality": equality,
+                    "tagging": tagged,
+                }.get(kind, reversal)
                 data = write(folder / "train.jsonl", [make(rng) for _ in range(400)])
                 dev = write(folder / "dev.jsonl", [make(rng) for _ in range(40)])
             task = ["--task", kind] if kind == "summarization" else []
@@ -236,7 +248,9 @@ def test_words_to_tag_have_the_tokens_that_the_pretraining_had(tmp_path):
     small = ("--steps", 1, *SMALL, *RARE)
     ended = glassformer("train", text, "--task", "masked-lm", "--tokenizer", "bpe", "--out", tmp_path / "text", *small)
     assert ended.returncode == 0, ended.stderr
-    ended = glassformer("train", data, "--init-from", tmp_path / "text", "--out", tmp_path / "tags", "--steps", 1, *RARE)
+    ended = glassformer(
+        "train", data, "--init-from", tmp_path / "text", "--out", tmp_path / "tags", "--steps", 1, *RARE
+    )
     assert ended.returncode == 0, ended.stderr
     tokenizer = Tokenizer.from_folder(tmp_path / "tags")
     assert tokenizer.encode_words(["lovely", "cast"]) == [
@@ -339,8 +353,29 @@ def test_a_question_without_a_context_is_named_with_its_line(train):
     assert re.search("line 2: expected question TAB context", refused("run", model, stdin="a\tb\nno tab here\n"))
 
 
-def test_similarity_wants_two_texts_on_each_line(train):
+def test_a_question_without_a_context_that_comes_later_is_named_with_its_line(train):
+    model, _, _ = train("answer", steps=400)
+    done = subprocess.Popen(
+        [sys.executable, "-m", "glassformer", "answer", str(model)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, encoding="utf-8", env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.stdin
+    assert done.stdout
+    done.stdin.write("Where?\ta Ann lives in Rome 3.\n")
+    done.stdin.flush()
+    done.stdout.readline()  # the first line is answered before the second comes
+    _, errors = done.communicate("no tab here\n", timeout=60)
+    assert done.returncode == 1
+    assert "line 2: expected question TAB context" in errors
+
+
+def test_similarity_is_of_pairs(train):
     model, _, _ = train("regression", steps=300)
+    assert "trained on single texts, not on pairs" in refused("similarity", model, stdin="so\tgood\n")
+
+
+def test_similarity_wants_two_texts_on_each_line(train):
+    model, _, _ = train("equality")
     assert glassformer("similarity", model, stdin="so\tgood\n\ngood\tso\n").stdout.count("\n") == 3
     for bad, n in (("so good", 1), ("a\tb\tc\td", 4)):
         output = refused("similarity", model, stdin=f"so\tgood\n\n{bad}\n")

@@ -21,6 +21,7 @@ from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
+from glassformer.tasks.texts import no_op
 from glassformer.tasks.windows import windows
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -132,13 +133,27 @@ def test_a_text_too_long_to_classify_is_truncated_with_a_warning_and_left_out_of
 def test_a_tab_makes_a_pair_unless_the_model_was_trained_on_single_texts():
     task = build(Classifier, ("a", "b"))
     pair, single = ("the cat", "sat on"), "the cat\tsat on"
-    row = lambda text: task.probabilities([text])[0].tolist()
+    row = lambda text: task.probabilities([text], no_op)[0].tolist()
     for inputs, expected in (((), pair), (("text", "text_pair"), pair), (("text",), single)):
         task.inputs = inputs
         (record,) = task.records([single])
         assert list(record["probabilities"].values()) == row(expected)
         assert task.run([single]) == [record["output"]]
     assert row(pair) != row(single)
+
+
+def test_a_text_of_another_form_than_the_training_had_is_reported():
+    task = build(Classifier, ("a", "b"))
+    warnings = []
+    for inputs in ((), ("text",), ("text", "text_pair")):
+        task.inputs = inputs
+        task.probabilities(
+            ["the cat", ("the cat", "sat on")], lambda i, what, seen=inputs: warnings.append((seen, i, what))
+        )
+    assert warnings == [
+        (("text",), 1, "a pair, and the model was trained with single texts"),
+        (("text", "text_pair"), 0, "a single text, and the model was trained with pairs"),
+    ]
 
 
 def test_numbers_of_a_small_range_keep_their_digits():

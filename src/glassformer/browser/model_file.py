@@ -188,7 +188,7 @@ def encoder_header(task: EncoderTask[Any], tables: TableFile) -> JsonObject:
     header: JsonObject = {
         "labels": list(task.labels),
         "inputs": list(task.inputs) if isinstance(task, LabelTask) else [],
-        "pooling": task.config.pooling,
+        "pooling": "first" if task.takes_first else "mean",
         "n_separators": task.n_separators,
         "max_type": encoder.max_type,
         "encode": program_record(program, program.instructions, tables),

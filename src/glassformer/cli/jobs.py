@@ -15,6 +15,7 @@ from glassformer.bulk.documents import packed
 from glassformer.bulk.folder import content_of
 from glassformer.bulk.outputs import Compute, Processor
 from glassformer.cli.lines import (
+    check_takes_pairs,
     open_model,
     open_translator,
     outputs_of_lines,
@@ -155,6 +156,8 @@ class Job:
         task.check_options(options)
         if isinstance(task, DecoderTask):
             options = task.with_default_options(options)
+        if self.kind == "pairs":
+            check_takes_pairs(task)
         outputs = outputs_of_pairs if self.kind == "pairs" else outputs_of_lines
         lines = partial(outputs, task, options=options, json=self.json)
         of_items = partial(outputs_of_items, task, outputs=lines)

@@ -1,7 +1,9 @@
 """Line-by-line processing of standard input: one line of output for each line of input."""
 
 import json as json_module
+import os
 import queue
+import stat
 import sys
 import threading
 import warnings
@@ -111,10 +113,22 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]
         yield lambda n: bar.update(task, advance=n)
 
 
-def available_chunks(items: Iterator[Item], size: int, pause_s: float = PAUSE_S) -> Iterator[list[Item]]:
-    """Split an iterator into lists of up to `size` items. A list ends early after `pause_s` seconds without a new item.
+def input_chunks(size: int) -> Iterator[list[str]]:
+    """Lines of standard input in lists of up to `size` lines. Those of a file depend on the file only."""
+    try:
+        is_file = stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by an object without a descriptor
+        is_file = False
+    return available_chunks(read_lines(STDIN), size, None if is_file else PAUSE_S)
+
+
+def available_chunks(items: Iterator[Item], size: int, pause_s: float | None = PAUSE_S) -> Iterator[list[Item]]:
+    """Split an iterator into lists of up to `size` items.
 
     So a program that sends one line and waits gets its output, and a file is processed in large chunks.
+
+    Args:
+        pause_s: a list ends early after this number of seconds without a new item. None: never.
     """
     received: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=2 * size)
     end = object()
@@ -197,7 +211,7 @@ def translate_lines(
     translator = open_translator(folder, device, threads, quiet=quiet)
     prepare_translator(translator, options, ensemble, device, quiet=quiet)
     n_done = 0
-    for chunk in available_chunks(read_lines(STDIN), MAX_CHUNK_LINES):
+    for chunk in input_chunks(MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
             shown = no_op if quiet or len(chunk) == 1 else progress
@@ -260,19 +274,26 @@ def run_lines(
         ConfigError: an option that the task of the model does not have.
     """
     from glassformer.tasks.causal_lm import DecoderTask
+    from glassformer.tasks.question_answering import QuestionAnswerer, question_of
 
     task = open_model(folder, device, threads, tasks, precision=options.precision, quiet=quiet)
     task.check_options(options)
+    if pairs:
+        check_takes_pairs(task)
     streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
     if streamed and not streamed.with_default_options(options).do_sample:
         streamed = None
     n_done = 0
-    for chunk in available_chunks(read_lines(STDIN), 1 if streamed else MAX_CHUNK_LINES):
+    for chunk in input_chunks(1 if streamed else MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)
         if not n_done and are_names(chunk[0]):
             warn(0, "looks like the names of columns, and is taken for a text. A table is named: FILE.csv --out FOLDER")
         if pairs:
             check_pairs(chunk, n_done + 1)
+        if isinstance(task, QuestionAnswerer):
+            for index, line in enumerate(chunk, n_done):
+                if line.strip():
+                    question_of(line, index)  # refuses a line without a context
         if streamed:
             if chunk[0].strip():
                 for text in streamed.stream(chunk[0], options, warn=partial(warn, 0)):
@@ -355,6 +376,20 @@ def check_pairs(lines: list[str], first: int) -> None:
                 f"  The line begins {line[:40]!r}.\n"
                 "  Write text TAB text on each line. A model trained on single texts is used by `glassformer run`."
             )
+
+
+def check_takes_pairs(task: AnyTask) -> None:
+    """Check that a model was not trained on single texts.
+
+    Raises:
+        ConfigError: it was.
+    """
+    from glassformer.tasks.classification import LabelTask
+
+    if isinstance(task, LabelTask) and len(task.inputs) == 1:
+        raise ConfigError(
+            "the model was trained on single texts, not on pairs.\n  Use `glassformer run` with one text on each line."
+        )
 
 
 def pair_problem(line: str) -> str | None:

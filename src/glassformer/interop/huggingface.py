@@ -1,5 +1,6 @@
 """Import and export of Hugging Face transformers model folders. Reads safetensors; runs no code from the folder."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,11 +20,22 @@ from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model, WithoutWeights
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.registry import load, task_class
 from glassformer.tasks.regression import Regressor
 
 MAX_LISTED = 8
 """Number of mismatched weights listed in an error message."""
+
+POOLING = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean",  # differs by a factor, and embeddings are normalized
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""Options of the pooling of sentence-transformers, and the names of `SentenceEmbedder.sentence_pooling`."""
 
 MAX_VOCAB_PADDING = 1024
 """Maximum number of embedding rows beyond the tokenizer's vocabulary. Some models pad the vocabulary."""
@@ -38,6 +50,8 @@ def import_folder(source: Path, out: Path) -> AnyTask:
     """
     checkpoint.check_empty(out)
     task = load_hf_folder(source)
+    if isinstance(task, SentenceEmbedder):
+        _ = task.takes_first  # refuses what is not supported
     checkpoint.save_folder(out, task.contents())
     return task
 
@@ -91,7 +105,28 @@ def load_hf_folder(source: Path) -> AnyTask:
         )
     weight_names = (*head.weight_names, *architecture.weight_names(config))
     model = build_model(model_class, config, tensors, weight_names, architecture.ignored_if_unused, source)
-    return task_class(task_name)(model, tokenizer, "cpu", labels)
+    task = task_class(task_name)(model, tokenizer, "cpu", labels)
+    if isinstance(task, SentenceEmbedder):
+        task.sentence_pooling = sentence_pooling(source)
+    return task
+
+
+def sentence_pooling(source: Path) -> tuple[str, ...]:
+    """`SentenceEmbedder.sentence_pooling` of a folder of sentence-transformers; empty for others."""
+    if not (source / "modules.json").exists():
+        return ()
+    found: list[str] = []
+    with config_errors(source / "modules.json"):
+        modules = json.loads((source / "modules.json").read_text(encoding="utf-8"))
+        for module in modules:
+            name = str(module["type"]).rpartition(".")[2]
+            if name == "Pooling":
+                settings = read_json(source / module["path"] / "config.json")
+                found += [POOLING[key] for key, value in settings.items() if key in POOLING and value is True]
+                found += [str(settings["pooling_mode"])] if "pooling_mode" in settings else []
+            elif name not in ("Transformer", "Normalize"):
+                found.append(name)
+    return tuple(dict.fromkeys(found)) if len({*found} & {*POOLING.values()}) < 2 else (" + ".join(found),)
 
 
 @contextmanager

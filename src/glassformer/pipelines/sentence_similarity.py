@@ -52,6 +52,8 @@ class SentenceSimilarity(Pipeline[Options]):
                 warn_truncated(self.tokenizer.model_max_length, "end")
 
         if isinstance(self.model, Regressor):
+            if len(self.model.inputs) == 1:
+                raise ConfigError(f"{self.task}: the model was trained on single texts, not on pairs.")
             return self.model.predict_numbers([(source, sentence) for sentence in sentences], warn)
         vectors = self.model([source, *sentences], warn)
         return (vectors[1:] @ vectors[0]).tolist()  # vectors have length 1

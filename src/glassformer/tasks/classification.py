@@ -65,7 +65,12 @@ class LabelTask(EncoderTask[Labeled]):
         return line if len(self.inputs) == 1 else text_of_line(line)
 
     def logits(self, texts: Sequence[Text], warn: Warn = python_warning) -> Float[ndarray, "texts labels"]:
-        """Outputs of the head for each text, in fp32."""
+        """Outputs of the head for each text, in fp32. `warn` is also called for a text without a second one, if the
+        model was trained with pairs, and for a pair, if it was not."""
+        for i, text in enumerate(texts):
+            if self.inputs and isinstance(text, tuple) != (len(self.inputs) == 2):
+                found, trained = ("a pair", "single texts") if isinstance(text, tuple) else ("a single text", "pairs")
+                warn(i, f"{found}, and the model was trained with {trained}")
         rows = self.encode_truncated(texts, warn)
         logits = np.empty((len(rows), self.config.n_labels), np.float32)
         encoder = self.encoder

@@ -93,10 +93,15 @@ class EncoderTask(Task[ExampleT]):
             texts, types = ([inputs[i][side] for i in indices] for side in (0, 1))
             yield indices, encoder(texts, types)
 
+    @property
+    def takes_first(self) -> bool:
+        """Whether the encoder output of the first token represents a text, and not the mean."""
+        return bool(self.config.pooling == "first")
+
     def pooled(self, states: Sequence[Floats]) -> Floats:
         """The representation of each text, [texts, d_model]: the encoder output of its first token, or the mean."""
-        is_first = self.config.pooling == "first"
-        return np.stack([of_text[0] if is_first else of_text.mean(0) for of_text in states])
+        takes_first = self.takes_first
+        return np.stack([of_text[0] if takes_first else of_text.mean(0) for of_text in states])
 
 
 def text_of_line(line: str) -> Text:

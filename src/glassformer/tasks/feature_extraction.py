@@ -7,6 +7,7 @@ import numpy as np
 from numpy import ndarray
 
 from glassformer.decode_config import DecodeConfig
+from glassformer.errors import ConfigError
 from glassformer.shapes import Float
 from glassformer.tasks.base import CorpusExample
 from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
@@ -14,19 +15,38 @@ from glassformer.tasks.texts import Warn, check_texts, python_warning
 
 
 class SentenceEmbedder(EncoderTask[CorpusExample]):
-    """Computes an embedding of each text: the mean of the encoder outputs of its tokens, normalized to length 1."""
+    """Computes an embedding of each text: the mean of the encoder outputs of its tokens, or that of the first token,
+    normalized to length 1."""
 
     name = "feature-extraction"
     pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
+    stored_attributes = ("sentence_pooling",)
+    sentence_pooling: tuple[str, ...] = ()
+    """What follows the encoder according to the files of sentence-transformers: "mean", "cls" (the first token), or
+    others, which are not supported. Empty: "mean"."""
+
+    @property
+    def takes_first(self) -> bool:
+        """Whether the encoder output of the first token is the embedding, and not the mean.
+
+        Raises:
+            ConfigError: the model needs a computation that is not supported.
+        """
+        if others := sorted({*self.sentence_pooling} - {"mean", "cls"}):
+            raise ConfigError(
+                f"the embeddings of this model need {', '.join(others)} (modules.json), which is not supported.\n"
+                "  Use a model with pooling by the mean or by the first token, without dense layers after it."
+            )
+        return "cls" in self.sentence_pooling
 
     def __call__(self, texts: Texts, warn: Warn = python_warning) -> Float[ndarray, "texts d_model"]:
         """Embeddings of length 1, so that their dot products are cosine similarities."""
         rows = self.encode_truncated(check_texts(self, texts, pairs=True), warn)
         vectors = np.empty((len(rows), self.config.d_model), np.float32)
         for indices, hidden in self.hidden(rows):
-            means = np.stack([states.mean(0) for states in hidden])
-            vectors[indices] = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+            pooled = self.pooled(hidden)
+            vectors[indices] = pooled / np.maximum(np.linalg.norm(pooled, axis=1, keepdims=True), 1e-12)
         return vectors
 
     def embed(self, texts: Texts) -> Float[ndarray, "texts d_model"]:

@@ -1,4 +1,4 @@
-// The similarity of texts: the cosine of the means of their encoder outputs. Counterpart: tasks/feature_extraction.py.
+// The similarity of texts: the cosine of the means of their encoder outputs, or of those of their first tokens. Counterpart: tasks/feature_extraction.py.
 
 import { EncoderTask, mean } from "./encoder_task.js";
 
@@ -12,7 +12,8 @@ export class SentenceEmbedder extends EncoderTask {
     const [first, ...vectors] = [text, ...others].map((each) => {
       const encoded = this.encode(each);
       limit ??= encoded.limit;
-      const vector = mean(this.hidden(encoded.ids[0]));
+      const hidden = this.hidden(encoded.ids[0]);
+      const vector = this.header.pooling === "first" ? hidden[0] : mean(hidden);
       const norm = Math.max(Math.hypot(...vector), 1e-12);
       return vector.map((x) => x / norm);
     });

@@ -58,7 +58,9 @@ export class Tagger extends EncoderTask {
    */
   predictions(rows, { text, offsets }) {
     const starts = new Set(wordsIn(text).map(({ index }) => index));
-    const firsts = [...offsets.keys()].filter((i) => offsets[i] && starts.has(offsets[i][0]));
+    const firsts = [...offsets.keys()].filter((i) => {
+      return offsets[i] && starts.has(offsets[i][0]) && offsets[i - 1]?.[0] !== offsets[i][0]; // several tokens can be of one character
+    });
     const outputs = this.encoder.outputs(firsts.map((i) => rows[i]));
     const { labels } = this.header;
     return ["tags", outputs.map((row, i) => [firsts[i], null, null, null, likely(softmax(row.subarray(0, labels.length)), (j) => labels[j])])];
