@@ -369,6 +369,23 @@ def test_a_question_without_a_context_that_comes_later_is_named_with_its_line(tr
     assert "line 2: expected question TAB context" in errors
 
 
+def test_options_without_effect_on_a_loss_are_refused(train):
+    model, dev, _ = train("language", "--tokenizer", "char", "--max-len", "64", steps=300)
+    for option in (("--beam", 2), ("--precision", "int8"), ("--stop", "a")):
+        name = option[0].removeprefix("--")
+        assert f"{name}: without effect on the loss" in refused("evaluate", model, dev, *option)
+
+
+def test_an_evaluation_names_what_it_leaves_out(train, tmp_path):
+    model, _, _ = train("classification")
+    rows = [("lovely film", "good"), (" ", "bad"), ("awful film", "bad")]
+    test = write(tmp_path / "test.jsonl", [{"text": text, "label": label} for text, label in rows])
+    for command in (["evaluate", model], ["compare", model, model]):
+        ended = glassformer(*command, test)
+        assert ended.returncode == 0, ended.stderr
+        assert "1 lines without text were left out (first: " in ended.stderr
+
+
 def test_similarity_is_of_pairs(train):
     model, _, _ = train("regression", steps=300)
     assert "trained on single texts, not on pairs" in refused("similarity", model, stdin="so\tgood\n")

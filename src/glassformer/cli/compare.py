@@ -49,6 +49,7 @@ def compare(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
+    from glassformer.cli.bulk import log
     from glassformer.cli.files import check_no_options, evaluation_sides
     from glassformer.cli.lines import open_model
     from glassformer.errors import ConfigError
@@ -65,7 +66,7 @@ def compare(
         )
     bleu = bleu_options(tasks[0], tokenize, lowercase=lowercase)
     reading = read_options(read, tasks[0])
-    examples = list(tasks[0].read(*evaluation_sides(tasks[0], sources, ref, reading), reading))
+    examples = list(tasks[0].read(*evaluation_sides(tasks[0], sources, ref, reading), reading, log))
     outputs = [task.evaluate(examples)[0] for task in tasks]
     classes = sorted({*tasks[0].references(examples), *chain(*outputs)}) if tasks[0].output_type == "classes" else None
     statistics = [tasks[0].bootstrap_statistics(lines, examples, classes, **bleu) for lines in outputs]

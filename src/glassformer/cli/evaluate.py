@@ -69,6 +69,7 @@ def evaluate(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
+    from glassformer.cli.bulk import log
     from glassformer.cli.lines import join_ensemble, open_model, progress_bar
     from glassformer.corpora.corpus import read_pairs
     from glassformer.errors import ConfigError
@@ -83,6 +84,11 @@ def evaluate(
     decoding = decode_options(options)
     task = open_model(model, device, threads, precision=decoding.precision)
     task.check_options(decoding)
+    if decoding.model_fields_set and not task.output_type:
+        names = ", ".join(sorted(decoding.model_fields_set))
+        raise ConfigError(
+            f"{names}: without effect on the loss of {task.name}, which is computed in fp32.\n  Leave it out."
+        )
     bleu = bleu_options(task, tokenize, lowercase=lowercase)
     join_ensemble(task, ensemble, device)
     reading = read_options(read, task)
@@ -93,7 +99,7 @@ def evaluate(
         pairs = list(read_pairs(*sides, **asdict(reading)))
         examples = [pair for pair in pairs if pair.has_both_sides]
     else:
-        examples = list(task.read(*sides, reading))
+        examples = list(task.read(*sides, reading, log))
     if not examples:
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.\n  Give a file that has some.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
