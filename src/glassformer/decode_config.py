@@ -57,7 +57,7 @@ class SearchConfig(OptionGroup):
         ge=1,
         le=MAX_TOKENS,
         description="Maximum number of output tokens. Default: source length + 50; for language models 256 and for"
-        " summaries 128, at most half of the maximum length of the model.",
+        " summaries 128 or the longest of the training, at most half of the maximum length of the model.",
     )
     min_length: int = Field(default=0, ge=0, le=MAX_TOKENS, description="Minimum number of output tokens.")
     no_repeat_ngram_size: int | None = Field(
