@@ -46,6 +46,22 @@ def test_vocab_json_and_merges_txt_give_the_ids_of_auto_tokenizer(tmp_path, add_
     assert found.encode_batch(LINES) == auto(tmp_path, model_type="gpt2")
 
 
+def test_a_negative_id_means_that_a_token_is_not_set(tmp_path):
+    write_byte_level(tmp_path, ["<|endoftext|>"])
+    found = import_tokenizer(tmp_path, {"model_type": "llama", "pad_token_id": -1}, "decoder").special_tokens
+    assert found.pad_token == found.eos_token == "<|endoftext|>"
+
+
+def test_a_negative_start_token_of_the_decoder_is_not_set(tmp_path):
+    write_unigram(tmp_path)
+    (tmp_path / "generation_config.json").write_text('{"decoder_start_token_id": -1}')
+    (tmp_path / "config.json").write_text('{"decoder_start_token_id": 1}')
+    assert import_tokenizer(tmp_path, T5, "encoder-decoder").special_tokens.bos_token == "</s>"
+    (tmp_path / "config.json").unlink()
+    found = import_tokenizer(tmp_path, T5, "encoder-decoder").special_tokens
+    assert found.bos_token == found.pad_token
+
+
 def test_added_tokens_are_encoded_as_one_id(tmp_path):
     n = write_byte_level(tmp_path, ["<|endoftext|>"])
     row = {"content": "<|user|>", "special": False, "lstrip": False, "rstrip": False, "single_word": False}

@@ -145,7 +145,8 @@ def find_special_tokens(
     """Find the special tokens by the tokenizer settings, else by the model config, else by their common names."""
 
     def token(roles: tuple[str, ...], *common: str | None) -> str:
-        by_id = (backend.id_to_token(i) for role in roles if isinstance(i := hf_config.get(f"{role}_id"), int))
+        ids = (token_id(hf_config, f"{role}_id") for role in roles)
+        by_id = (backend.id_to_token(i) for i in ids if i is not None)
         for name in (*(settings.get(role) for role in roles), *by_id, *common):
             if name is not None and backend.token_to_id(name) is not None:
                 return str(name)
@@ -184,13 +185,17 @@ def adds_special_tokens(backend: tokenizers.Tokenizer) -> bool:
     return ids[:1] != backend.encode("a", add_special_tokens=False).ids[:1]
 
 
+def token_id(config: JsonObject, key: str) -> int | None:
+    """The token id for a key of a config, None if it is not set. Older folders have -1 for a token that is not set."""
+    value = config.get(key)
+    return value if isinstance(value, int) and value >= 0 else None
+
+
 def decoder_start_token_id(source: Path) -> int | None:
     """decoder_start_token_id of a folder, None if it is not set."""
-    for name in ("generation_config.json", "config.json"):
-        config = read_json(source / name) if (source / name).exists() else {}
-        if isinstance(config.get("decoder_start_token_id"), int):
-            return int(config["decoder_start_token_id"])
-    return None
+    paths = (source / name for name in ("generation_config.json", "config.json"))
+    found = (token_id(read_json(path), "decoder_start_token_id") for path in paths if path.exists())
+    return next((i for i in found if i is not None), None)
 
 
 # Export
