@@ -182,6 +182,11 @@ def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):
     assert gf.load(tmp_path / "model").run(LINES, DecodeConfig(confidence=True))
     expected, _ = fit_confidence(task, src.read_text().split("\n"), ref.read_text().split("\n"))
     assert gf.load(tmp_path / "model").confidence == expected
+    src.write_text(f"{src.read_text()}\na dog\n\n")
+    ref.write_text(f"{ref.read_text()}\n\n\n")
+    calibrate(tmp_path / "model", src=src, ref=ref, device="cpu")
+    assert "2 of 212 lines are blank on one side or both and were left out" in capsys.readouterr().err
+    assert gf.load(tmp_path / "model").confidence == expected
     src.write_text("a\n")
     ref.write_text("b\n")
     with pytest.raises(UserError, match="Give more lines"):

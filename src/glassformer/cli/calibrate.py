@@ -31,6 +31,7 @@ def calibrate(
         threads: Number of CPU threads. Default: all cores.
     """
     from glassformer import checkpoint
+    from glassformer.cli.bulk import log
     from glassformer.cli.lines import open_translator
     from glassformer.corpora.corpus import read_pairs
     from glassformer.tasks.confidence import FILE, fit_confidence
@@ -38,7 +39,10 @@ def calibrate(
 
     task = open_translator(model, device, threads)
     corpus = read_pairs([src], [ref] if ref else [], languages=languages_of(task), **given(read))
-    pairs = [pair for pair in corpus if pair.src.strip()]
+    examples = list(corpus)
+    pairs = [pair for pair in examples if pair.has_both_sides]
+    if n_blank := len(examples) - len(pairs):
+        log(f"warning: {n_blank:,} of {len(examples):,} lines are blank on one side or both and were left out.")
     confidence, error = fit_confidence(task, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
     checkpoint.add_file(find_model(model), FILE, checkpoint.to_json(confidence.to_record()))
     print(
