@@ -258,6 +258,9 @@ def test_a_memory_of_several_languages_needs_two_names(tmp_path):
     with pytest.raises(CorpusError, match="--languages en de"):
         pairs(path)
     assert pairs(path, languages=("fr", "de")) == [("c", "b")]
+    for wrong in (("en",), ("en", "fr", "de")):
+        with pytest.raises(ConfigError, match="two different codes"):
+            pairs(path, languages=wrong)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from glassformer import checkpoint
 from glassformer.manifest import sha256
+from tests.documents.test_tmx import memory, tuv
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 
 
@@ -330,3 +331,18 @@ def test_a_reading_option_without_effect_for_the_task(corpus, tmp_path):
 def test_doctor_says_which_text_it_does_not_check(tmp_path):
     (tmp_path / "a.conll").write_text("Ann B-PER\nslept O\n\n" * 5)
     refused(glassformer("doctor", tmp_path / "a.conll"), 2, "a.conll: text for tagging, which is not checked")
+
+
+@pytest.mark.parametrize("languages", [["en"], ["en", "fr", "de"], ["en", "en"]])
+def test_doctor_needs_two_different_languages(tmp_path, languages):
+    (tmp_path / "a.tmx").write_text(memory(tuv("en", "a") + tuv("de", "b") + tuv("fr", "c")))
+    done = glassformer("doctor", tmp_path / "a.tmx", "--languages", *languages)
+    refused(done, 2, f"--languages {' '.join(languages)}: expected two different codes")
+
+
+def test_doctor_refuses_options_that_would_have_no_effect(tmp_path):
+    path = write_lines(tmp_path / "a.tsv", ["a cat\tun chat", "a dog\tun chien"])
+    for option in ("--src", "--tgt"):
+        done = glassformer("doctor", path, option, tmp_path / "none.fr")
+        refused(done, 2, f"{option}: text is also given without an option: {path}", "Give all of it by options")
+    refused(glassformer("doctor", path, "--languages", "en", "fr"), 2, "--languages: without effect on pairs")

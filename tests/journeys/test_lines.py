@@ -277,7 +277,7 @@ def test_training_text_and_dev_set_are_given_alike(corpus, memories, tmp_path):
     done = glassformer("train", *train, "--dev", dev[0], "--out", tmp_path / "none", *few)
     refused(done, 2, "one plain text file", "Give two files, or --dev-src FILE … --dev-tgt FILE …, or TSV or JSONL")
     done = glassformer("train", train[0], "--tgt", train[1], "--out", tmp_path / "none", *few)
-    refused(done, 2, f"--tgt: training text is also given without an option: {train[0]}", "Give all of it by options")
+    refused(done, 2, f"--tgt: text is also given without an option: {train[0]}", "Give all of it by options")
 
 
 def test_the_lines_of_a_file_are_processed_together_however_slowly_they_are_read(tmp_path, monkeypatch):

@@ -10,8 +10,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from glassformer.cli.files import pair_sides
+from glassformer.cli.files import check_given_once, pair_sides
 from glassformer.cli.options import whole_number
+from glassformer.cli.reading import check_languages
 from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import expanded
 from glassformer.corpora.detect import find_task
@@ -59,8 +60,10 @@ def doctor(
         json: Print all findings as JSON.
     """
     options = ReadOptions(format=format, keys=keys, languages=languages)
+    check_given_once(files, src, tgt)
     files = expanded(files)
-    task = found_task(files, options) if files and not tgt else None
+    check_languages((*files, *src, *expanded(dev), *expanded(test)), options)
+    task = found_task(files, options) if files else None
     if task in ("classification", "regression"):
         if fix:
             raise ConfigError(

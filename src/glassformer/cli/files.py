@@ -91,6 +91,20 @@ def pair_sides(files: Sequence[Path], options: ReadOptions = DETECT, *, or_optio
     )
 
 
+def check_given_once(files: Sequence[Path], src: Sequence[Path], tgt: Sequence[Path]) -> None:
+    """Check that text is not given both without an option and by options, which would have no effect.
+
+    Raises:
+        ConfigError: it is.
+    """
+    option = "--src" if src else "--tgt" if tgt else ""
+    if files and option:
+        raise ConfigError(
+            f"{option}: text is also given without an option: {files[0]}.\n"
+            "  Give all of it by options: --src FILE … --tgt FILE …"
+        )
+
+
 def evaluation_sides(task: "AnyTask", files: Sequence[Path], ref: Path | None, options: ReadOptions) -> Sides:
     """Source files and reference files of a test set. Only translation has reference files.
 

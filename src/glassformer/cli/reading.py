@@ -1,10 +1,15 @@
 """Command-line options of the commands that read corpora."""
 
+from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.cli.options import flags, given
 from glassformer.config import JsonObject
+from glassformer.corpora.corpus import check_entry_options
+from glassformer.corpora.languages import language_pair
+from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
@@ -23,6 +28,16 @@ BleuTokenizer = Literal["13a", "intl", "char", "zh", "none"] | None
 def languages_of(task: "AnyTask") -> tuple[str, ...]:
     """Source and target language of a translator, which it reads of files of several; none of other models."""
     return tuple(getattr(task, "languages", ()))
+
+
+def check_languages(files: Sequence[Path], options: ReadOptions) -> None:
+    """Check the languages that a command was given.
+
+    Raises:
+        ConfigError: they are not two different codes, or no file can have several languages.
+    """
+    language_pair(options.languages)
+    check_entry_options([options.format or format_of(path) for path in files], languages=options.languages)
 
 
 def reading_of(explicit: JsonObject) -> ReadOptions:

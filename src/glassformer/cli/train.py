@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from glassformer.cli.files import check_no_options, corpus_sides
+from glassformer.cli.files import check_given_once, check_no_options, corpus_sides
 from glassformer.cli.options import DATA, RUN, SHOW_ALL, Quiet, flags, given
 from glassformer.cli.reading import reading_of
 from glassformer.config import JsonObject, read_toml
@@ -57,12 +57,8 @@ def train(
             "  glassformer train reviews.csv --out sentiment --minutes 10       classification: a table\n"
             "  glassformer train --help                                         all formats and options"
         )
+    check_given_once(files, explicit.get("src", ()), explicit.get("tgt", ()))
     if files:
-        if given_twice := next((name for name in ("src", "tgt") if explicit.get(name)), None):
-            raise ConfigError(
-                f"--{given_twice}: training text is also given without an option: {files[0]}.\n"
-                "  Give all of it by options: --src FILE … --tgt FILE …"
-            )
         explicit |= {"src": files, "tgt": ()}
     elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
     explicit |= corpus_sides(explicit, elsewhere, reading_of(explicit))

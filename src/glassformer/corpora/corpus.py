@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.bilingual import Counts, Languages, read_catalogue_pairs, read_entries
+from glassformer.corpora.bilingual import Counts, read_catalogue_pairs, read_entries
 from glassformer.corpora.example import Example
+from glassformer.corpora.languages import language_pair
 from glassformer.corpora.lines import (
     STDIN,
     LineError,
@@ -115,6 +116,24 @@ def pair_files(
     return [PairFiles(*pair, field_keys) for pair in zip(src, targets, formats, strict=True)]
 
 
+def check_entry_options(formats: Sequence[str], **options: object) -> None:
+    """Check that options of files with entries have an effect.
+
+    Args:
+        formats: formats of the files.
+        options: values of the options.
+
+    Raises:
+        ConfigError: one is given, and no file has entries.
+    """
+    given = next((name for name, value in options.items() if value), None)
+    if given and not any(format in ENTRY_FORMATS for format in formats):
+        raise ConfigError(
+            f"--{given.replace('_', '-')}: without effect on pairs: no file is a translation memory, XLIFF or a gettext"
+            " catalogue.\n  Leave it out."
+        )
+
+
 def read_pairs(
     src: Sequence[Path],
     tgt: Sequence[Path] = (),
@@ -141,17 +160,13 @@ def read_pairs(
 
     Raises:
         CorpusError: a line is not a pair; UnequalCountsError at the end if the files have different lengths.
-        ConfigError: the files do not match each other or the format.
+        ConfigError: the files do not match each other or the format, an option has no effect, or the languages are not
+            two different codes.
     """
     files = pair_files(src, tgt, format, keys)  # outside the generator, so that this call raises its errors
 
-    for option, is_given in (("--fuzzy", fuzzy), ("--skip-bad", skip_bad)):
-        if is_given and not any(file.format in ENTRY_FORMATS for file in files):
-            raise ConfigError(
-                f"{option}: without effect on pairs: no file is a translation memory, XLIFF or a gettext catalogue.\n"
-                "  Leave it out."
-            )
-    asked: Languages = (languages[0], languages[1]) if languages else ("", "")
+    check_entry_options([file.format for file in files], fuzzy=fuzzy, skip_bad=skip_bad)
+    asked = language_pair(languages)
     counts = Counts()
 
     def pairs() -> Iterator[Example]:

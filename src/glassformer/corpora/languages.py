@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from glassformer.corpora.bilingual import declared_languages
+from glassformer.corpora.bilingual import Languages, declared_languages
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
@@ -15,6 +15,19 @@ CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4}){0,2}")
 
 NOT_CODES = {"bpe", "csv", "raw", "ref", "src", "tgt", "tok", "tsv", "txt", "xml"}
 """Usual suffixes and keys that are no codes."""
+
+
+def language_pair(codes: Sequence[str]) -> Languages:
+    """Source and target language that the user gave; empty texts if none is given.
+
+    Raises:
+        ConfigError: the codes are not two different codes.
+    """
+    if not codes:
+        return "", ""
+    if len(codes) != 2 or codes[0] == codes[1] or not all(map(CODE.fullmatch, codes)):
+        raise ConfigError(f"--languages {' '.join(codes)}: expected two different codes, for example: en fr.")
+    return codes[0], codes[1]
 
 
 def languages_of(
@@ -32,9 +45,7 @@ def languages_of(
         ConfigError: the codes given are not two different codes.
     """
     if given:
-        if len(given) != 2 or given[0] == given[1] or not all(map(CODE.fullmatch, given)):
-            raise ConfigError(f"--languages {' '.join(given)}: expected two different codes, for example: en fr.")
-        return tuple(given)
+        return language_pair(given)
     if tgt:
         names = [{path.name.removesuffix(".gz").rpartition(".")[2] for path in side} for side in (src, tgt)]
     else:

@@ -12,6 +12,7 @@ from glassformer.corpora.corpus import PairFiles, pair_files
 from glassformer.corpora.doctor.checks import pair_issues, text_issues
 from glassformer.corpora.doctor.issues import Issue
 from glassformer.corpora.doctor.statistics import CorpusStatistics
+from glassformer.corpora.languages import language_pair
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
 from glassformer.corpora.pair_formats import ENTRY_FORMATS, PairParser, parser_of
 from glassformer.corpora.pair_tables import PairTable, open_pair_table
@@ -161,11 +162,12 @@ def open_readers(
     """One reader for each file of pairs, or pair of files, of a corpus.
 
     Raises:
-        ConfigError: standard input, which cannot be read twice; or the files do not match each other.
+        ConfigError: standard input, which cannot be read twice; the files do not match each other; or the languages are
+            not two different codes.
         CorpusError: a file is missing, a folder, or not permitted.
     """
     refuse_streams((*corpus[0], *corpus[1]), "a corpus is examined by reading it more than once")
-    asked = (languages[0], languages[1]) if languages else ("", "")
+    asked = language_pair(languages)
     found = pair_files(*corpus, format, keys)
     if bad := next((files for files in found if files.format in ("archive", "catalogue")), None):
         raise ConfigError(
