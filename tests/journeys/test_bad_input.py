@@ -9,6 +9,7 @@ from glassformer import checkpoint
 from glassformer.manifest import sha256
 from tests.documents.test_tmx import memory, tuv
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
+from tests.tasks.test_terms import translator
 
 
 def refused(done, code: int, *parts: str) -> None:
@@ -346,3 +347,55 @@ def test_doctor_refuses_options_that_would_have_no_effect(tmp_path):
         done = glassformer("doctor", path, option, tmp_path / "none.fr")
         refused(done, 2, f"{option}: text is also given without an option: {path}", "Give all of it by options")
     refused(glassformer("doctor", path, "--languages", "en", "fr"), 2, "--languages: without effect on pairs")
+
+
+@pytest.fixture(scope="module")
+def without_languages(tmp_path_factory):
+    """A translator that does not say its languages; a memory of three languages; a damaged memory with one pair."""
+    folder = tmp_path_factory.mktemp("entries")
+    translator().save(folder / "model")
+    (folder / "three.tmx").write_text(memory(tuv("en", "a cat") + tuv("de", "die Katze") + tuv("fr", "un chat")))
+    (folder / "damaged.tmx").write_text(memory(tuv("en", "a cat") + tuv("de", "die Katze")).partition("</body>")[0])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "advice", "option", "said"),
+    [
+        ("three.tmx", "Name two of them: --languages en de", ["--languages", "en", "fr"], "1 pair from en to fr."),
+        ("damaged.tmx", "--skip-bad", ["--skip-bad"], "warning: 1 of 1 files cannot be read and was left out"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("calibrate M --src FILE", 1), ("shortlist M --src FILE", 0), ("score M --src FILE", 0),
+        ("score M FILE --out OUT", 0), ("evaluate M FILE", 0), ("compare M M FILE", 0), ("ablate M FILE", 0),
+        ("update M FILE --out OUT", 2),
+    ],
+)  # fmt: skip
+def test_the_advice_for_a_memory_works_in_the_same_command(
+    without_languages, tmp_path, command, code, name, advice, option, said
+):
+    known = {"M": without_languages / "model", "FILE": without_languages / name, "OUT": tmp_path / "out"}
+    arguments = [known.get(part, part) for part in command.split()]
+    refused(glassformer(*arguments), 1, advice)
+    done = glassformer(*arguments, *option)
+    assert said in done.stderr
+    assert done.returncode == code, done.stderr
+    expected = {0: "", 1: "confidence cannot be fitted", 2: "has no training text"}[code]  # after the memory is read
+    assert expected in done.stderr
+    pairs = write_lines(tmp_path / "pairs.tsv", ["a cat\tdie Katze"])
+    arguments = [pairs if part == without_languages / name else part for part in arguments]
+    refused(glassformer(*arguments, *option), 2, f"{option[0]}: without effect on pairs")
+
+
+@pytest.mark.parametrize("languages", [["en"], ["en", "fr", "de"]])
+def test_score_needs_two_different_languages(without_languages, tmp_path, languages):
+    arguments = ["score", without_languages / "model", without_languages / "three.tmx", "--out", tmp_path / "out"]
+    refused(glassformer(*arguments, "--languages", *languages), 2, "expected two different codes")
+
+
+def test_languages_without_effect_for_the_task(corpus, tmp_path):
+    done = train(corpus, tmp_path / "r", "--task", "causal-lm", "--languages", "en", "fr")
+    refused(done, 2, "--languages: without effect for the task causal-lm")

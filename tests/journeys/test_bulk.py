@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tests.documents.test_tmx import memory, tuv
 from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, glassformer, write_lines
 from tests.journeys.test_bad_input import refused
@@ -106,6 +107,27 @@ def test_scores_of_files_are_those_of_standard_output(model, files, tmp_path):
     assert records.returncode == 0
     found = [json.loads(line) for line in (tmp_path / "json/pairs.tsv").read_text().splitlines()]
     assert [f"{record['score']:.4f}" for record in found] == alone.stdout.split()
+
+
+def test_scores_of_memories_and_tables_with_options_of_memories(model, tmp_path):
+    table = write_lines(tmp_path / "pairs.tsv", ["The cat slept.\tLe chat dormait."])
+    text = memory(tuv("en", "The cat slept.") + tuv("fr", "Le chat dormait.") + tuv("de", "Die Katze schlief."))
+    (tmp_path / "memory.tmx").write_text(text)
+    (tmp_path / "damaged.tmx").write_text(text[:200])
+    files = [table, tmp_path / "memory.tmx", tmp_path / "damaged.tmx"]
+    alone = {
+        languages: glassformer("score", model, "--src", files[1], *languages).stdout
+        for languages in ((), ("--languages", "en", "de"))
+    }
+    for i, (languages, expected) in enumerate(alone.items()):
+        out = tmp_path / f"{i}"
+        done = glassformer("score", model, *files, "--out", out, "--skip-bad", *languages)
+        assert done.returncode == 0, done.stderr
+        assert "warning: 1 of 1 files cannot be read and was left out" in done.stderr
+        assert (out / "memory.tmx").read_text() == expected
+        assert (out / "pairs.tsv").read_text() == alone[()]
+        assert (out / "damaged.tmx").read_text() == ""
+    assert len({*alone.values()}) == 2
 
 
 def test_run_writes_the_outputs_of_files(model, tmp_path):

@@ -99,6 +99,11 @@ def test_files_without_translations_are_refused(tmp_path):
     with pytest.raises(CorpusError, match=r"c\.po:1: not a line of a gettext catalogue") as found:
         translator().translate(["a"], memory=[tmp_path / "c.po"])
     assert "--skip-bad" not in str(found.value)
+    (tmp_path / "d.tmx").write_text(memory(tuv("en", "a") + tuv("de", "b") + tuv("fr", "c")))
+    with pytest.raises(CorpusError, match="texts in 3 languages") as found:
+        read_memory((tmp_path / "d.tmx",), (0.0,), ())
+    assert str(found.value).endswith("\n  Name a memory of two languages.")
+    assert "--" not in str(found.value)
     with pytest.raises(CorpusError, match="no such file"):
         translator().translate(["a"], memory=[tmp_path / "b.tmx"])
 

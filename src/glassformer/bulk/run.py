@@ -271,6 +271,7 @@ class Run:
             return
         temporary = self.path_of(source.name, 0).with_name(f"joined.{os.getpid()}")
         try:
+            make_folder(temporary.parent)  # a file without items has no chunks
             make_folder(target.parent)
             with open(temporary, "wb") as out:
                 for index in range(len(file.digests)):

@@ -55,6 +55,7 @@ def ablate(
     from itertools import islice
 
     from glassformer import checkpoint
+    from glassformer.cli.bulk import log
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.errors import ConfigError
     from glassformer.inspection import ablation
@@ -71,8 +72,8 @@ def ablate(
     if not sources:
         raise ConfigError("no evaluation examples given.\n  Name a file, or for translations --src FILE --ref FILE.")
     task = open_model(model, "cpu", threads)
-    reading = read_options(read, task)
-    selected = list(islice(task.read(*evaluation_sides(task, sources, ref, reading), reading), examples))
+    reading = read_options(read, task, sources)
+    selected = list(islice(task.read(*evaluation_sides(task, sources, ref, reading), reading, log), examples))
     if not selected:
         raise ConfigError(f"{sources[0]}: no examples in it.\n  Give a file that has some.")
     unknown = {label for example in selected for label in objective_of(task).labels_in(example)} - {*task.labels}

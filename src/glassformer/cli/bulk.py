@@ -18,7 +18,9 @@ from glassformer.cli.bulk_worker import open_answer
 from glassformer.cli.files import check_tables
 from glassformer.cli.jobs import Job
 from glassformer.cli.options import BulkOptions
+from glassformer.cli.reading import check_pair_options
 from glassformer.corpora.lines import refuse_streams
+from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
 from glassformer.tasks.files import outputs
 from glassformer.tasks.texts import no_op
@@ -52,6 +54,8 @@ def process_files(
     ]
     if job.kind in ("run", "pairs"):
         check_tables([source.path for source in sources], job.reading["keys"], json=job.json)
+    if job.kind == "score":
+        check_pair_options([source.path for source in sources], ReadOptions(**job.reading))
     share = parse_shard(bulk.shard)
     job = job.with_found_models()
     with (

@@ -1,12 +1,13 @@
 """`glassformer calibrate`"""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Device, Threads, given
-from glassformer.cli.reading import PairFlags, languages_of
+from glassformer.cli.options import Device, Threads
+from glassformer.cli.reading import ReadFlags, pair_options
 
 
 def calibrate(
@@ -15,7 +16,7 @@ def calibrate(
     *,
     src: Path,
     ref: Path | None = None,
-    read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -38,8 +39,8 @@ def calibrate(
     from glassformer.tasks.registry import find_model
 
     task = open_translator(model, device, threads)
-    corpus = read_pairs([src], [ref] if ref else [], languages=languages_of(task), **given(read))
-    examples = list(corpus)
+    reading = pair_options(read, task, [src])
+    examples = list(read_pairs([src], [ref] if ref else [], log=log, **asdict(reading)))
     pairs = [pair for pair in examples if pair.has_both_sides]
     if n_blank := len(examples) - len(pairs):
         log(f"warning: {n_blank:,} of {len(examples):,} lines are blank on one side or both and were left out.")

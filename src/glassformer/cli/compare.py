@@ -65,7 +65,7 @@ def compare(
             f"{first} was trained for {tasks[0].name}, {second} for {tasks[1].name}: they cannot be compared."
         )
     bleu = bleu_options(tasks[0], tokenize, lowercase=lowercase)
-    reading = read_options(read, tasks[0])
+    reading = read_options(read, tasks[0], sources)
     examples = list(tasks[0].read(*evaluation_sides(tasks[0], sources, ref, reading), reading, log))
     outputs = [task.evaluate(examples)[0] for task in tasks]
     classes = sorted({*tasks[0].references(examples), *chain(*outputs)}) if tasks[0].output_type == "classes" else None

@@ -91,12 +91,12 @@ def evaluate(
         )
     bleu = bleu_options(task, tokenize, lowercase=lowercase)
     join_ensemble(task, ensemble, device)
-    reading = read_options(read, task)
+    reading = read_options(read, task, sources)
     sides = evaluation_sides(task, sources, ref, reading)
     examples: list[Any]
     if outputs:
         check_only_outputs(task, is_decoding=bool(decoding.model_fields_set or ensemble or out))
-        pairs = list(read_pairs(*sides, **asdict(reading)))
+        pairs = list(read_pairs(*sides, log=log, **asdict(reading)))
         examples = [pair for pair in pairs if pair.has_both_sides]
     else:
         examples = list(task.read(*sides, reading, log))

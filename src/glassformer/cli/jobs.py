@@ -30,6 +30,8 @@ from glassformer.cli.tables import columns_of, outputs_of_items
 from glassformer.config import JsonObject
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.lines import read_lines
+from glassformer.corpora.pair_formats import has_entries
+from glassformer.corpora.read_options import ReadOptions
 from glassformer.corpora.table_texts import Row, is_table, read_rows
 from glassformer.decode_config import BatchConfig, DecodeConfig
 from glassformer.documents.document import Only
@@ -96,8 +98,12 @@ class Job:
             return map(list, read_rows(path, self.reading["keys"], log))
         if self.kind != "score":
             return iter(read_lines(path))
-        languages = read_json(Path(self.model) / "config.json").get("languages", ())
-        return ([pair.src, pair.tgt] for pair in read_pairs([path], languages=languages, **self.reading))
+        options = ReadOptions(**self.reading)
+        languages = options.languages or read_json(Path(self.model) / "config.json").get("languages", ())
+        if not has_entries(path, options.format):
+            options = replace(options, fuzzy=False, skip_bad=False)  # given for other files
+        pairs = read_pairs([path], log=log, **asdict(replace(options, languages=languages)))
+        return ([pair.src, pair.tgt] for pair in pairs)
 
     @property
     def decoding(self) -> DecodeConfig:

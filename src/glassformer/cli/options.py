@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
@@ -147,12 +148,18 @@ Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(group=RUN)]
 Threads = Annotated[int | None, Parameter(converter=whole_number, validator=Number(gte=1, lte=MAX_THREADS), group=RUN)]
 
 
-def flags(*configs: type[Config], exclude: Sequence[str] = (), only: Sequence[str] = ()) -> Any:
+def flags(
+    *configs: type[Config],
+    exclude: Sequence[str] = (),
+    only: Sequence[str] = (),
+    descriptions: Mapping[str, str] = MappingProxyType({}),
+) -> Any:
     """A dataclass with the fields of config classes, all optional, for a command's options.
 
     Args:
         exclude: fields that the command does not offer.
         only: fields that the command offers. Default: all.
+        descriptions: help texts of fields that mean something else for the command.
     """
     fields = []
     groups = {name: group for group, names in GROUPS.items() for name in names.split()}
@@ -160,7 +167,7 @@ def flags(*configs: type[Config], exclude: Sequence[str] = (), only: Sequence[st
     for config, name, option in offered:
         if name in exclude or (only and name not in only):
             continue
-        description = str(option.description)
+        description = descriptions.get(name, str(option.description))
         is_given = " Default: " in description or option.is_required() or option.default in (None, (), "")
         default = "" if is_given else f" Default: {option.default}."
         # A table of a TOML file is a list of NAME=VALUE on the command line.

@@ -1,15 +1,15 @@
 """Command-line options of the commands that read corpora."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.cli.options import flags, given
 from glassformer.config import JsonObject
+from glassformer.corpora.bilingual import expanded
 from glassformer.corpora.corpus import check_entry_options
 from glassformer.corpora.languages import language_pair
-from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
@@ -17,10 +17,14 @@ from glassformer.train_config import TrainConfig
 if TYPE_CHECKING:
     from glassformer.tasks.base import AnyTask
 
-ReadFlags: Any = flags(TrainConfig, only=("format", "keys", "skip_bad", "fuzzy"))
-"""Options of the commands that read the text of any task."""
-PairFlags: Any = flags(TrainConfig, only=("format", "keys", "fuzzy"))
-"""Options of the commands that read parallel text."""
+READING = ("format", "keys", "skip_bad", "fuzzy", "languages")
+"""Names of the options of the commands that read text for a model."""
+OTHER_DESCRIPTIONS = {
+    "languages": "Source and target language in files of several, for instance en fr. Default: those of the model."
+}
+"""Help texts that differ from those of `train`."""
+ReadFlags: Any = flags(TrainConfig, only=READING, descriptions=OTHER_DESCRIPTIONS)
+"""Options of the commands that read text for a model."""
 BleuTokenizer = Literal["13a", "intl", "char", "zh", "none"] | None
 """Option of the commands that compute BLEU."""
 
@@ -37,7 +41,17 @@ def check_languages(files: Sequence[Path], options: ReadOptions) -> None:
         ConfigError: they are not two different codes, or no file can have several languages.
     """
     language_pair(options.languages)
-    check_entry_options([options.format or format_of(path) for path in files], languages=options.languages)
+    check_entry_options(files, options.format, languages=options.languages)
+
+
+def check_pair_options(files: Sequence[Path], options: ReadOptions) -> None:
+    """Check that the options of files with entries have an effect for one of the files of pairs.
+
+    Raises:
+        ConfigError: one has none, or the languages are not two different codes.
+    """
+    check_languages(files, options)
+    check_entry_options(files, options.format, fuzzy=options.fuzzy, skip_bad=options.skip_bad)
 
 
 def reading_of(explicit: JsonObject) -> ReadOptions:
@@ -45,15 +59,25 @@ def reading_of(explicit: JsonObject) -> ReadOptions:
     return ReadOptions(**{field.name: explicit[field.name] for field in fields(ReadOptions) if field.name in explicit})
 
 
-def read_options(record: object, task: "AnyTask") -> ReadOptions:
+def read_options(record: object, task: "AnyTask", files: Sequence[Path]) -> ReadOptions:
     """How the files are to be read, from the options of a command.
 
     Raises:
-        ConfigError: an option has no effect for the task.
+        ConfigError: an option has no effect for the task, or the languages have none for the files.
     """
-    options = ReadOptions(**given(record), languages=languages_of(task))
-    options.check_used(task.read_options, task.name)
-    return options
+    reading_of(given(record)).check_used(task.read_options, task.name)
+    return pair_options(record, task, files)
+
+
+def pair_options(record: object, task: "AnyTask", files: Sequence[Path]) -> ReadOptions:
+    """How files of pairs are to be read, from the options of a command. Default of the languages: those of the model.
+
+    Raises:
+        ConfigError: the languages have no effect for the files.
+    """
+    options = reading_of(given(record))
+    check_languages(expanded(tuple(files)) if options.languages else files, options)
+    return replace(options, languages=options.languages or languages_of(task))
 
 
 def bleu_options(task: "AnyTask", tokenize: BleuTokenizer, *, lowercase: bool) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """`glassformer score`"""
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from glassformer.cli.options import BulkOptions, Device, Json, Quiet, Threads, given
-from glassformer.cli.reading import PairFlags, languages_of
+from glassformer.cli.reading import ReadFlags, pair_options, reading_of
 
 
 def score(
@@ -16,7 +17,7 @@ def score(
     *files: Path,
     src: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     tgt: Path | None = None,
-    read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     out: Path | None = None,
     bulk: BulkOptions = BulkOptions(),  # noqa: B008
     json: Json = False,
@@ -42,6 +43,7 @@ def score(
         device: Device to compute on.
         threads: Number of CPU threads. Default: all cores.
     """
+    from glassformer.cli.bulk import log
     from glassformer.cli.files import check_exist, check_folder, check_no_options, refuse_without_files
     from glassformer.cli.lines import MAX_CHUNK_LINES, open_translator, scores_of_pairs
     from glassformer.corpora.corpus import read_pairs
@@ -59,7 +61,7 @@ def score(
                 f"  Use: glassformer score {shlex.quote(str(model))} FILE … --out FOLDER, or … --src FILE --tgt FILE"
             )
         check_exist(files)
-        job = Job("score", str(model), {}, (), json, device, threads, reading=given(read))
+        job = Job("score", str(model), {}, (), json, device, threads, reading=asdict(reading_of(given(read))))
         process_files(job, files, check_folder(out), bulk, quiet=quiet)
         return
     refuse_without_files("score", model, out=out, **given(bulk))
@@ -67,7 +69,8 @@ def score(
         raise ConfigError("no text given.\n  Name files of pairs and --out FOLDER, or --src FILE --tgt FILE.")
     check_no_options([src], "score")
     translator = open_translator(model, device, threads, quiet=quiet)
-    pairs = read_pairs([src], [tgt] if tgt else [], languages=languages_of(translator), **given(read))
+    reading = pair_options(read, translator, [src])
+    pairs = read_pairs([src], [tgt] if tgt else [], log=no_op if quiet else log, **asdict(reading))
     for chunk in chunks(pairs, MAX_CHUNK_LINES):
         for text in scores_of_pairs(translator, [(pair.src, pair.tgt) for pair in chunk], no_op, json=json):
             print(text)

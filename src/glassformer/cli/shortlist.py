@@ -1,12 +1,13 @@
 """`glassformer shortlist`"""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from glassformer.cli.options import Quiet, given
-from glassformer.cli.reading import PairFlags, languages_of
+from glassformer.cli.options import Quiet
+from glassformer.cli.reading import ReadFlags, pair_options
 
 
 def shortlist(
@@ -15,7 +16,7 @@ def shortlist(
     *,
     src: Path,
     ref: Path | None = None,
-    read: Annotated[PairFlags, Parameter(name="*")] = PairFlags(),  # noqa: B008
+    read: Annotated[ReadFlags, Parameter(name="*")] = ReadFlags(),  # noqa: B008
     quiet: Quiet = False,
 ) -> None:
     """Learn from parallel text which tokens the words of a source may be translated to, and store it in the model
@@ -31,6 +32,7 @@ def shortlist(
         quiet: Print errors only.
     """
     from glassformer import checkpoint
+    from glassformer.cli.bulk import log
     from glassformer.cli.lines import open_model, progress_bar
     from glassformer.corpora.corpus import read_pairs
     from glassformer.generate.shortlist import FILE
@@ -41,7 +43,8 @@ def shortlist(
 
     task = open_model(model, "cpu", None, (Translator.name,), quiet=quiet)
     assert isinstance(task, Translator)
-    pairs = read_pairs([src], [ref] if ref else [], languages=languages_of(task), **given(read))
+    reading = pair_options(read, task, [src])
+    pairs = read_pairs([src], [ref] if ref else [], log=no_op if quiet else log, **asdict(reading))
     with progress_bar("learning", None) as progress:
         learned = learn_shortlist(task, pairs, no_op if quiet else progress)
     checkpoint.add_file(find_model(model), FILE, learned.to_tensors())

@@ -8,12 +8,13 @@ from cyclopts.validators import Number
 
 from glassformer.cli.files import check_no_options, pair_sides
 from glassformer.cli.options import Quiet, flags, given
-from glassformer.cli.reading import reading_of
+from glassformer.cli.reading import OTHER_DESCRIPTIONS, READING, check_pair_options, reading_of
 from glassformer.train_config import TrainConfig
 
 Flags: Any = flags(
     TrainConfig,
-    only=("format", "keys", "skip_bad", "fuzzy", "minutes", "steps", "lr", "seed", "device", "threads"),
+    only=(*READING, "minutes", "steps", "lr", "seed", "device", "threads"),
+    descriptions=OTHER_DESCRIPTIONS,
 )
 
 DEFAULT_MINUTES = 3.0
@@ -55,7 +56,9 @@ def update(
     explicit = given(options)
     if not explicit.get("steps"):
         explicit.setdefault("minutes", DEFAULT_MINUTES)
-    src, tgt = pair_sides(files, reading_of(explicit))
+    reading = reading_of(explicit)
+    src, tgt = pair_sides(files, reading)
+    check_pair_options(src, reading)
     done = run(model, src, tgt, explicit, out=out, max_drop=max_drop, log=no_op if quiet else print_log, quiet=quiet)
     print(f"Dev set: {done.dev}.")
     print(f"Corrections: {done.corrections}; {len(done.examples):,} are translated otherwise:")

@@ -18,7 +18,14 @@ from glassformer.corpora.lines import (
     read_lines,
 )
 from glassformer.corpora.misalignment import MAX_LINES, guess_misalignment
-from glassformer.corpora.pair_formats import ENTRY_FORMATS, PAIR_FORMATS, check_format, format_of, parser_of
+from glassformer.corpora.pair_formats import (
+    ENTRY_FORMATS,
+    PAIR_FORMATS,
+    check_format,
+    format_of,
+    has_entries,
+    parser_of,
+)
 from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
 from glassformer.errors import ConfigError, CorpusError
@@ -116,18 +123,18 @@ def pair_files(
     return [PairFiles(*pair, field_keys) for pair in zip(src, targets, formats, strict=True)]
 
 
-def check_entry_options(formats: Sequence[str], **options: object) -> None:
+def check_entry_options(files: Sequence[Path], format: str | None, **options: object) -> None:
     """Check that options of files with entries have an effect.
 
     Args:
-        formats: formats of the files.
+        format: their format. Default: by their names.
         options: values of the options.
 
     Raises:
         ConfigError: one is given, and no file has entries.
     """
     given = next((name for name, value in options.items() if value), None)
-    if given and not any(format in ENTRY_FORMATS for format in formats):
+    if given and not any(has_entries(path, format) for path in files):
         raise ConfigError(
             f"--{given.replace('_', '-')}: without effect on pairs: no file is a translation memory, XLIFF or a gettext"
             " catalogue.\n  Leave it out."
@@ -165,7 +172,7 @@ def read_pairs(
     """
     files = pair_files(src, tgt, format, keys)  # outside the generator, so that this call raises its errors
 
-    check_entry_options([file.format for file in files], fuzzy=fuzzy, skip_bad=skip_bad)
+    check_entry_options(src, format, fuzzy=fuzzy, skip_bad=skip_bad)
     asked = language_pair(languages)
     counts = Counts()
 

@@ -182,6 +182,15 @@ def format_of(path: Path) -> str:
     return next((name for name, format in PAIR_FORMATS.items() if suffix in format.suffixes), "lines")
 
 
+def has_entries(path: Path, format: str | None) -> bool:
+    """Whether a file has entries with both languages.
+
+    Args:
+        format: its format. Default: by its name.
+    """
+    return (format or format_of(path)) in ENTRY_FORMATS
+
+
 def parser_of(format: str, keys: Mapping[str, str]) -> PairParser | None:
     """A new parser for a single-file format, or None for parallel files of plain lines."""
     make_parser = PAIR_FORMATS[format].make_parser

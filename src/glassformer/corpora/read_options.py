@@ -39,7 +39,7 @@ class ReadOptions:
         Raises:
             ConfigError: another one is given.
         """
-        unused = [f.name for f in fields(self) if getattr(self, f.name) and f.name not in (*used, "languages")]
+        unused = [f.name for f in fields(self) if getattr(self, f.name) and f.name not in used]
         if unused:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
             raise ConfigError(f"{names}: without effect for the task {task}.\n  Leave it out.")

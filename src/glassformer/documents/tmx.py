@@ -21,6 +21,9 @@ NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 ALL_LANGUAGES = "*all*"
 """Value of `srclang` of a memory for any direction."""
 
+LANGUAGES_ADVICE = "\n  Name two of them: --languages"
+"""Beginning of the remedy for a memory of several languages."""
+
 MACHINE = ("mt", "mt!", "machine", "machine translation")
 """Who has made a translation, if it was no person."""
 
@@ -150,8 +153,8 @@ def tmx_units(name: str, chunks: Iterable[bytes], languages: tuple[str, str]) ->
         if not tgt_language and source is not None and others:
             if len(others) > 1:
                 raise CorpusError(
-                    f"{name}: texts in {len(codes)} languages: {', '.join(codes)}.\n"
-                    f"  Name two of them: --languages {codes[source]} {others[0]}"
+                    f"{name}: texts in {len(codes)} languages: {', '.join(codes)}."
+                    f"{LANGUAGES_ADVICE} {codes[source]} {others[0]}"
                 )
             tgt_language = others[0]
         target = best_match(codes, tgt_language) if tgt_language else None

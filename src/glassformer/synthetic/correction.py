@@ -87,7 +87,8 @@ def update(
         model: the run folder of the translator, which has its training text and its dev set.
         src: files of corrections; entries of memories, XLIFF and catalogues that are not fuzzy, or pairs of texts.
         tgt: target files, if the source files have one side.
-        options: options of the training.
+        options: options of the training and of reading the corrections. Default of the languages of the files: those
+            of the translator, which keeps its own.
         out: the new folder.
         max_drop: by how much chrF on the dev set may fall.
         log: called with messages.
@@ -103,8 +104,9 @@ def update(
     if not isinstance(old, Translator):
         raise ConfigError(f"{model}: was trained for {old.name}, not for translation.\n  Name a translator.")
     reading = {name: options[name] for name in PLAIN_TEXT if options.get(name)}
-    corrections = list(dict.fromkeys(map(texts_of, read_pairs(src, tgt, languages=old.languages, log=log, **reading))))
-    corrections = [pair for pair in corrections if all(pair)]
+    languages = options.get("languages") or old.languages
+    entries = read_pairs(src, tgt, languages=languages, log=log, **reading)
+    corrections = [pair for pair in dict.fromkeys(map(texts_of, entries)) if all(pair)]
     if not corrections:
         raise CorpusError(f"{src[0]}: no corrected text.\n  Name files with translations that are not fuzzy.")
     corrected = {source for source, _ in corrections}

@@ -10,6 +10,7 @@ from glassformer.corpora.corpus import detect_format, read_pairs
 from glassformer.corpora.memory import Memory
 from glassformer.data.dataset import Dataset
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.tmx import LANGUAGES_ADVICE
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.terms import modified_at
 from glassformer.tasks.texts import evenly_spaced
@@ -49,14 +50,20 @@ def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages:
                 for example in read_pairs(files, languages=languages):
                     if example.has_both_sides:
                         yield example.src, example.tgt
-            except CorpusError as error:  # there is no such option in use
-                raise CorpusError(str(error).removesuffix(SKIP_ADVICE)) from None
+            except CorpusError as error:
+                raise CorpusError(without_options(str(error))) from None
 
     memory = Memory(pairs())
     if not len(memory):
         which = f" from {languages[0]} to {languages[1]}" if languages else ""
         raise ConfigError(f"--memory {paths[0]}: no text with a translation{which}.\n  Name a memory that has some.")
     return memory
+
+
+def without_options(message: str) -> str:
+    """The error for a file without remedies by options, which translation does not have."""
+    message, has_several, _ = message.removesuffix(SKIP_ADVICE).partition(LANGUAGES_ADVICE)
+    return f"{message}\n  Name a memory of two languages." if has_several else message
 
 
 def check_are_pairs(files: Sequence[Path]) -> None:

@@ -290,7 +290,7 @@ class Translator(TextToTextTask[Example]):
     command = "translate"
     example_type = Example
     examples_name = "pairs"
-    read_options = ("format", "keys", "skip_bad", "fuzzy")
+    read_options = ("format", "keys", "skip_bad", "fuzzy", "languages")
     output_type = "texts"
     stored_attributes = ("languages", "scripts")
     languages: tuple[str, ...] = ()
