@@ -40,7 +40,7 @@ def save_folder(target: Path, contents: Contents) -> None:
     """Write a folder atomically: after a crash at any time, the target is either the old or the new folder.
 
     Args:
-        contents: file name -> text or tensors.
+        contents: file name, which may begin with the name of a folder in it -> text or tensors.
 
     Raises:
         UserError: the disk is full or the target cannot be written; the target is unchanged.
@@ -139,6 +139,7 @@ def write_files(folder: Path, contents: Contents) -> None:
     files = {}
     for name, content in contents.items():
         data = to_bytes(content)
+        (folder / name).parent.mkdir(exist_ok=True)
         write_synced(folder / name, data)
         files[name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     write_manifest(folder, files)

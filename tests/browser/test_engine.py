@@ -14,6 +14,7 @@ TEXTS = [
     "",
     "   ",
     "  two  spaces\tand a tab ",
+    "使用 NATO 接口，and 25 DOGS",
     "THE BLACK CAT SAT ON THE STRASSE.",
     "The Black Cat Sat On The Couch In Berlin.",
     "- a list: one",
@@ -95,6 +96,11 @@ def test_continuations_are_equal(task, call, text, tag):
         )
         assert [x["text"] for x in found] == [x.text for x in wanted]
         assert [x["logProbs"] for x in found] == [x.log_probs for x in wanted]
+
+
+def test_a_text_of_several_parts_has_no_continuations(task, call):
+    with pytest.raises(Exception, match="the model reads at once: it has no continuations"):
+        call("continuations", text="word " * 300, prefix="", n=2, options={})
 
 
 MARKED = [

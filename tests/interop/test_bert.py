@@ -138,17 +138,29 @@ def sentence_model(folder, pooling, *modules):
     return model
 
 
-@pytest.mark.parametrize("cls", [True, False])
-def test_sentence_embeddings_are_pooled_as_the_model_says(cls, tmp_path):
-    pooling = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
+@pytest.mark.parametrize(
+    ("pooling", "cls"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, True),
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, False),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, False),
+        ({"pooling_mode": "cls"}, True),
+        ({"pooling_mode": ["mean"]}, False),
+        ({}, False),
+    ],
+)
+def test_sentence_embeddings_are_pooled_as_the_model_says(pooling, cls, tmp_path):
     model = sentence_model(tmp_path / "theirs", pooling, "models.Normalize")
     import_folder(tmp_path / "theirs", tmp_path / "ours")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     with torch.no_grad():
         hidden = model(**tokenizer("the cat sat", return_tensors="pt")).last_hidden_state[0]
     expected = torch.nn.functional.normalize(hidden[0] if cls else hidden.mean(0), dim=-1)
-    found = load(tmp_path / "ours", device="cpu")("the cat sat")[0]
-    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-4)
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    import_folder(tmp_path / "back", tmp_path / "again")
+    for folder in ("ours", "again"):
+        found = load(tmp_path / folder, device="cpu")("the cat sat")[0]
+        torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +168,7 @@ def test_sentence_embeddings_are_pooled_as_the_model_says(cls, tmp_path):
     [
         ({"pooling_mode_max_tokens": True}, (), "max"),
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, (), r"mean \+ cls|cls \+ mean"),
+        ({"pooling_mode": ["cls", "max"]}, (), r"cls \+ max"),
         ({"pooling_mode_mean_tokens": True}, ("models.Dense",), "Dense"),
     ],
 )

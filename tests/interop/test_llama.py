@@ -167,3 +167,19 @@ def test_a_model_of_many_positions_is_used_up_to_the_limit(tmp_path):
 def test_the_base_of_the_rotation_is_written_for_transformers_4_too(folders):
     config = json.loads((folders / "back" / "config.json").read_text())
     assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]
+
+
+@pytest.mark.parametrize("settings", [{"bos_token": None}, {"add_bos_token": False}])
+def test_a_model_whose_texts_have_no_start_token_gets_none(tmp_path, settings):
+    n = write_tokenizer(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    config = transformers.Qwen2Config(vocab_size=n + 3, **SIZES, **LAYOUTS["Qwen2"])
+    random_model("Qwen2ForCausalLM", config).save_pretrained(tmp_path / "theirs")
+    task = import_folder(tmp_path / "theirs", tmp_path / "ours")
+    text = "the black cat"
+    expected = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")(text)["input_ids"]
+    assert task.prompt(text) == expected
+    assert BOS not in expected
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "back")(text)["input_ids"] == expected

@@ -12,6 +12,7 @@ from tokenizers import models, pre_tokenizers, processors, trainers
 
 from glassformer.errors import CheckpointError
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.interop.tokenizer import import_tokenizer
 from glassformer.tasks.registry import load
 from tests.interop.test_bert import HEADS, LABELS, SIZES, assert_same
 from tests.interop.theirs import LINES, TEXTS, random_model
@@ -87,6 +88,13 @@ def test_xlm_r_without_tokenizer_json_is_refused(tmp_path):
     (tmp_path / "theirs" / "tokenizer.json").rename(tmp_path / "theirs" / "sentencepiece.bpe.model")
     with pytest.raises(CheckpointError, match=r"(?s)no tokenizer\.json\. .*AutoTokenizer.*save_pretrained"):
         import_folder(tmp_path / "theirs", tmp_path / "ours")
+
+
+@pytest.mark.parametrize("type_", ["pegasus", "xlm-roberta"])
+def test_ids_that_differ_from_those_of_the_sentencepiece_file_are_refused(tmp_path, type_):
+    (tmp_path / "spiece.model").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=rf"no tokenizer\.json\. The ids of {type_} differ"):
+        import_tokenizer(tmp_path, {"model_type": type_}, "encoder-decoder")
 
 
 def test_similarity_and_embed_take_a_sentence_embedder(tmp_path):

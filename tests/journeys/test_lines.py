@@ -146,6 +146,14 @@ def test_score_gives_the_log_probability_of_each_pair(model, corpus):
     assert [float(x) for x in plain] == [round(sum(row["log_probs"]), 4) for row in rows]
 
 
+def test_a_pair_to_score_that_is_cut_is_named(model, tmp_path):
+    pairs = write_lines(tmp_path / "pairs.tsv", ["The cat.\tLe chat.", "The cat.\t" + "Le chat. " * 200])
+    done = glassformer("score", model, "--src", pairs)
+    assert done.stdout.count("\n") == 2
+    assert "line 2: longer than the maximum length of 255 tokens: its end was cut off" in done.stderr
+    assert glassformer("score", model, "--src", pairs, "--quiet").stderr == ""
+
+
 def test_info_names_sizes_vocabulary_and_training(model):
     record = json.loads(glassformer("info", model, "--json").stdout)
     assert record["vocab_size"] == 300

@@ -44,6 +44,8 @@ def tokenizer() -> Tokenizer:
         ("12 %", "12 %"),
         ("", ""),
         ("日本語", "日本語"),
+        ("使用 NATO 接口", "使用 NATO 接口"),
+        ("NATO में DOG", "NATO में DOG"),
     ],
 )
 def test_words_get_the_form_that_the_vocabulary_knows(tokenizer, text, expected):

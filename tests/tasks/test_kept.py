@@ -187,3 +187,10 @@ def test_a_prefix_begins_the_first_part_of_a_long_text_only():
     assert long.text.count("Kunde") == 1
     with pytest.raises(ConfigError, match=r"--prefix: .* tokens, and a translation of this model has at most"):
         task.translate(["the cat sat"], DecodeConfig(prefix="Kunde sofort " * n))
+
+
+def test_a_text_that_is_translated_in_parts_has_no_continuations():
+    task = translator()
+    text = "a black cat sat " * task.config.max_len
+    with pytest.raises(ConfigError, match="the model reads at once: it has no continuations"):
+        task.engine(DecodeConfig()).run(continuations(task, text, "", 3, DecodeConfig()))

@@ -350,7 +350,9 @@ def scores_of_pairs(
     translator: "TextToTextTask[CorpusExample]", pairs: Sequence[Sequence[str]], warn: Warn, *, json: bool
 ) -> list[str]:
     """The log-probability of the target of each pair given its source, or a JSON object."""
-    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+    if translator.tokenizer.target_warning:
+        warnings.warn(translator.tokenizer.target_warning, UserWarning, stacklevel=2)
+    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs], warn)
     if not json:
         return [f"{sum(log_probs):.4f}" for log_probs in scores]
     records = (

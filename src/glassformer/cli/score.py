@@ -45,11 +45,10 @@ def score(
     """
     from glassformer.cli.bulk import log
     from glassformer.cli.files import check_exist, check_folder, check_no_options, refuse_without_files
-    from glassformer.cli.lines import MAX_CHUNK_LINES, open_translator, scores_of_pairs
+    from glassformer.cli.lines import MAX_CHUNK_LINES, make_warn, open_translator, scores_of_pairs
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
     from glassformer.errors import ConfigError
-    from glassformer.tasks.texts import no_op
 
     if files:
         from glassformer.cli.bulk import process_files
@@ -71,6 +70,9 @@ def score(
     translator = open_translator(model, device, threads, quiet=quiet)
     reading = pair_options(read, translator, [src])
     pairs = read_pairs([src], [tgt] if tgt else [], log=no_op if quiet else log, **asdict(reading))
+    n_done = 0
     for chunk in chunks(pairs, MAX_CHUNK_LINES):
-        for text in scores_of_pairs(translator, [(pair.src, pair.tgt) for pair in chunk], no_op, json=json):
+        warn = make_warn(n_done + 1, quiet=quiet)
+        for text in scores_of_pairs(translator, [(pair.src, pair.tgt) for pair in chunk], warn, json=json):
             print(text)
+        n_done += len(chunk)

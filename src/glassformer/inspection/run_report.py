@@ -28,6 +28,7 @@ from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.registry import TASKS, load
 from glassformer.tasks.regression import Regressor
 from glassformer.tasks.tagging import Tagger
+from glassformer.tasks.texts import no_op
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.train_config import TrainConfig
@@ -220,7 +221,7 @@ def example_scores(task: AnyTask, dev: Sequence[CorpusExample], outputs: Sequenc
     """Name of the score by which examples are ranked (higher is better), and the score of each example."""
     if isinstance(task, Translator):
         pairs = [example for example in dev if isinstance(example, Example)]
-        rows = task.score([pair.src for pair in pairs], [pair.tgt for pair in pairs])
+        rows = task.score([pair.src for pair in pairs], [pair.tgt for pair in pairs], no_op)
         return "mean log-probability per reference token", [sum(row) / len(row) for row in rows]
     labeled = [example for example in dev if isinstance(example, Labeled)]
     if isinstance(task, Classifier):

@@ -27,15 +27,18 @@ from glassformer.tasks.regression import Regressor
 MAX_LISTED = 8
 """Number of mismatched weights listed in an error message."""
 
+SCALED_MEAN = "mean_sqrt_len_tokens"
+"""A pooling that differs from the mean by a factor; embeddings are normalized."""
+
 POOLING = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean",  # differs by a factor, and embeddings are normalized
     "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
     "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": SCALED_MEAN,
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-"""Options of the pooling of sentence-transformers, and the names of `SentenceEmbedder.sentence_pooling`."""
+"""Options of the pooling of sentence-transformers, and its names since version 6 (`pooling_mode`)."""
 
 MAX_VOCAB_PADDING = 1024
 """Maximum number of embedding rows beyond the tokenizer's vocabulary. Some models pad the vocabulary."""
@@ -121,12 +124,17 @@ def sentence_pooling(source: Path) -> tuple[str, ...]:
         for module in modules:
             name = str(module["type"]).rpartition(".")[2]
             if name == "Pooling":
-                settings = read_json(source / module["path"] / "config.json")
-                found += [POOLING[key] for key, value in settings.items() if key in POOLING and value is True]
-                found += [str(settings["pooling_mode"])] if "pooling_mode" in settings else []
+                found += pooling_modes(read_json(source / module["path"] / "config.json"))
             elif name not in ("Transformer", "Normalize"):
                 found.append(name)
-    return tuple(dict.fromkeys(found)) if len({*found} & {*POOLING.values()}) < 2 else (" + ".join(found),)
+    return tuple(found)
+
+
+def pooling_modes(settings: JsonObject) -> list[str]:
+    """The name of the pooling of sentence-transformers; of several, whose vectors are concatenated, one for all."""
+    modes = settings.get("pooling_mode") or [name for key, name in POOLING.items() if settings.get(key)] or "mean"
+    names = [modes] if isinstance(modes, str) else [str(mode) for mode in modes]
+    return [" + ".join("mean" if name == SCALED_MEAN else name for name in names)]
 
 
 @contextmanager
@@ -296,9 +304,23 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
         "model.safetensors": export_weights(task, architecture, head),
         **export_tokenizer(task),
     }
+    if isinstance(task, SentenceEmbedder) and task.sentence_pooling:
+        contents |= sentence_files(task)
     if hasattr(task.model, "step"):
         contents["generation_config.json"] = checkpoint.to_json(generation_config(task))
     return contents
+
+
+def sentence_files(task: SentenceEmbedder) -> dict[str, str]:
+    """The files by which sentence-transformers computes the same embeddings."""
+    chosen = "pooling_mode_cls_token" if task.takes_first else "pooling_mode_mean_tokens"
+    names = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for i, (name, path) in enumerate(names.items())
+    ]
+    pooling = {"word_embedding_dimension": task.config.d_model, **{key: key == chosen for key in POOLING}}
+    return {"modules.json": json.dumps(modules, indent=2), "1_Pooling/config.json": checkpoint.to_json(pooling)}
 
 
 def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Tensors:

@@ -25,6 +25,7 @@ from glassformer.recording.precision import weights_of
 from glassformer.recording.recorder import UnsupportedError
 from glassformer.runtime.graph import Attend, Graph, Integers, Operation, Side, Store
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.regression import Regressor
 
 FAMILIES = ("transformer", "t5", "gpt2", "llama", "bert")
@@ -56,6 +57,7 @@ def save(task: AnyTask, folder: Path) -> str:
         **({"max_length_beyond_source": MORE_TOKENS} if task.kind == "encoder-decoder" else {}),
         "pad_token_id": c.pad_id, "bos_token_id": c.bos_id, "eos_token_id": c.eos_id,
         **({"id2label": dict(enumerate(task.labels))} if task.has_classes else {}),
+        **({"pooling": "first" if task.takes_first else "mean"} if isinstance(task, SentenceEmbedder) else {}),
     }  # fmt: skip
     (folder / "config.json").write_text(checkpoint.to_json(config), encoding="utf-8")
     return f"{' and '.join(names)} for ONNX Runtime"

@@ -11,14 +11,12 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from glassformer.errors import CheckpointError
 from glassformer.limits import MAX_JSON_BYTES
-from glassformer.tokens.tokenizer import wrap_native_errors
+from glassformer.tokens.tokenizer import NEVER_ENCODED, wrap_native_errors
 
 UNIGRAM, BPE = 1, 2
 """Values of model_type in a .model file."""
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
 """Types of vocabulary entries in a .model file."""
-NEVER_ENCODED = "\ue000"
-"""Prefix of vocabulary entries that no text may be encoded to. Removed from input text and from decoded text."""
 UNKNOWN_SPAN = "\ue001"
 """Replaces a span of several unknown characters."""
 MARIAN_SPECIAL_TOKENS = ["<unk>", "</s>", "<pad>"]

@@ -19,6 +19,8 @@ from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_e
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
 SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
+SHIFTED = ("xlm-roberta", "pegasus")
+"""Types of models whose token ids are not those of the SentencePiece file."""
 ROLES = ("pad_token", "bos_token", "eos_token", "cls_token", "sep_token", "mask_token", "unk_token")
 """Keys of tokenizer_config.json that name special tokens."""
 
@@ -59,9 +61,10 @@ def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) ->
     """Build the tokenizer from the first supported tokenizer file of a folder."""
     t5_sentinels = int(settings.get("extra_ids", 100)) if hf_config["model_type"] == "t5" else 0
     spm_file = next((source / name for name in SENTENCEPIECE_FILES if (source / name).exists()), None)
-    if hf_config["model_type"] == "xlm-roberta" and not (source / "tokenizer.json").exists():
+    if hf_config["model_type"] in SHIFTED and not (source / "tokenizer.json").exists():
         raise CheckpointError(
-            f"{source}: no tokenizer.json. The ids of XLM-R differ from those of its SentencePiece file.\n"
+            f"{source}: no tokenizer.json. The ids of {hf_config['model_type']} differ from those of its SentencePiece"
+            " file.\n"
             '  Write it: python -c "from transformers import AutoTokenizer as T;'
             f" T.from_pretrained('{source}').save_pretrained('{source}')\""
         )
@@ -155,7 +158,10 @@ def find_special_tokens(
     match kind:
         case "decoder":
             eos = token(("eos_token",), "<|endoftext|>", "</s>")
-            return SpecialTokens(token(("pad_token",), eos), token(("bos_token",), eos), eos, prefix="")
+            # Qwen2 has a start token in config.json, and none in the settings: its texts have none.
+            has_start = settings.get("bos_token", "") is not None and settings.get("add_bos_token") is not False
+            start_token = token(("bos_token",), eos) if has_start else eos
+            return SpecialTokens(token(("pad_token",), eos), start_token, eos, prefix="")
         case "encoder-decoder":
             pad = token(("pad_token",), "<pad>")
             start = decoder_start_token_id(source)

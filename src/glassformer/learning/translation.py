@@ -28,7 +28,7 @@ from glassformer.learning.lexicon import Lexicon
 from glassformer.metrics import bleu, tokenizer_for
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
-from glassformer.tasks.texts import evenly_spaced
+from glassformer.tasks.texts import evenly_spaced, no_op
 from glassformer.tasks.translation import TextToTextTask, Translator
 from glassformer.tokens.bpe_dropout import BpeDropout
 from glassformer.tokens.codes import CODE_TOKENS, code_ids, encode_with_codes
@@ -96,7 +96,7 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
         """Mean negative log-probability of the tokens of the references, in nats. See `map_parts`."""
 
         def sums(pairs: list[Sequence[str]]) -> list[tuple[float, int]]:
-            rows = self.task.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+            rows = self.task.score([src for src, _ in pairs], [tgt for _, tgt in pairs], no_op)
             return [(sum(log_probs), len(log_probs)) for log_probs in rows]
 
         results = self.map_parts(sums, [self.task.texts(example) for example in examples])

@@ -6,6 +6,7 @@ that the tokenizer knows best: the one with the fewest tokens, of which none is 
 """
 
 import re
+import unicodedata
 
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -33,13 +34,18 @@ def upper(text: str, language: str = "") -> str:
     return (text.replace("i", "İ") if language in DOTTED else text).upper()
 
 
+def is_capitals(text: str) -> bool:
+    """Whether all letters of a text are capitals, and it has some. Those of scripts without capitals are not."""
+    return text.isupper() and not any(unicodedata.category(character) == "Lo" for character in text)
+
+
 def recased(text: str, tokenizer: Tokenizer, language: str = "") -> str:
     """A text in capitals or in title case as the tokenizer knows its words best; any other text as it is. The length
     stays."""
     words = list(WORD.finditer(text))
-    in_capitals = text.isupper()
+    in_capitals = is_capitals(text)
     starts = [match[0][0] for match in words if text[match.start() - 1 : match.start()] != "-"]
-    if not in_capitals and (len(starts) < MIN_TITLE_WORDS or not "".join(starts).isupper()):
+    if not in_capitals and (len(starts) < MIN_TITLE_WORDS or not is_capitals("".join(starts))):
         return text
     is_title = has_words = False
     pieces, end = [], 0

@@ -8,9 +8,10 @@ from typing import Any
 from glassformer.corpora.terms import matches
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
+from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
-from glassformer.tasks.casing import upper
+from glassformer.tasks.casing import is_capitals, upper
 from glassformer.tasks.code_positions import in_known_case
 from glassformer.tasks.steps import (
     add_alignment,
@@ -89,6 +90,9 @@ def continuations(
         task: the text-to-text task.
         n: maximum number of translations.
         terms: terms and protected spans.
+
+    Raises:
+        ConfigError: the line has to be translated in parts.
     """
     whole, mark = text, task.list_mark(text)
     if (mark and not prefix.strip()) or prefix.startswith(mark):
@@ -98,11 +102,17 @@ def continuations(
     begun = Begun.of(text, prefix, terms)
     text, prefix = begun.source, begun.prefix
     model_text = with_terms_of(text, task.recased(text), terms)
-    if model_text != text and text.isupper():
+    if model_text != text and is_capitals(text):
         prefix = task.recased(prefix, 1)
-    part = next(parts_of(task, 0, model_text, tag_of(task, options), terms, no_op), None)
-    if part is None:
+    parts = list(parts_of(task, 0, model_text, tag_of(task, options), terms, no_op))
+    if not parts:
         return []
+    if len(parts) > 1:
+        raise ConfigError(
+            f"the text is longer than the {task.config.max_len - 1} tokens that the model reads at once: it has no"
+            " continuations of a beginning.\n  Divide it."
+        )
+    (part,) = parts
     if not task.is_translated(text, terms):
         return [replace(join(task, whole, 0, []), text=whole)] if whole.startswith(begun.written) else []
     before = task.tokenizer.encode(prefix) if prefix.strip() else []
@@ -131,7 +141,7 @@ def continuations(
         results = [[with_confidence(task, translation)] for (translation,) in results]
     for result in results:
         translation = replace(result[0], recased=model_text != text)
-        if translation.recased and text.isupper():
+        if translation.recased and is_capitals(text):
             n = len(prefix)  # what is written stays
             rest = upper(translation.text[n:], task.language(1))
             translation = replace(translation, text=translation.text[:n] + rest)

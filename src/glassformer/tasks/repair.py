@@ -14,6 +14,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.generate.policy import length_penalty
 from glassformer.tasks.alignment import align, word_spans
 from glassformer.tasks.terms import Terms
+from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def from_similar(
     """
     results = [replace(translation, match=replace(match, used=False)) for _, translation, match in given]
     matches = [match for *_, match in given]
-    log_probs = task.score([match.source for match in matches], [match.target for match in matches])
+    log_probs = task.score([match.source for match in matches], [match.target for match in matches], no_op)
     new = [i for i, of_tokens in enumerate(log_probs) if -sum(of_tokens) / len(of_tokens) > MIN_SURPRISE]
     links = align(task, [given[i][0] for i in new], [results[i].text for i in new]) if new else []
     of_matches = align(task, [matches[i].source for i in new], [matches[i].target for i in new]) if new else []

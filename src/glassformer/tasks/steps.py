@@ -19,7 +19,7 @@ from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.tasks.alignment import align
 from glassformer.tasks.base import AnyTask
-from glassformer.tasks.casing import upper
+from glassformer.tasks.casing import is_capitals, upper
 from glassformer.tasks.code_positions import code_positions, in_known_case
 from glassformer.tasks.confidence import word_features, words_in, words_of
 from glassformer.tasks.memories import memory_of
@@ -344,7 +344,7 @@ def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Tr
 
 def with_case_of(text: str, language: str, translation: Translation) -> Translation:
     """The translation of a text whose capitals were changed for the model: in capitals if the text is."""
-    output = upper(translation.text, language) if text.isupper() else translation.text
+    output = upper(translation.text, language) if is_capitals(text) else translation.text
     return replace(translation, text=output, recased=True)
 
 

@@ -251,13 +251,20 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
+    def score(self, sources: Sequence[str], targets: Sequence[str], warn: Warn = python_warning) -> list[list[float]]:
         """Natural log-probabilities of the target tokens, including the end token, given the source, in fp32.
 
         Sources and targets are truncated to the maximum length.
+
+        Args:
+            warn: called with the index of a pair that was truncated. Default: a Python warning.
         """
         limit, eos_id = self.config.max_len - 1, self.tokenizer.eos_id
-        src, tgt = ([ids[:limit] for ids in self.tokenizer.encode_batch(texts)] for texts in (sources, targets))
+        sides = [self.tokenizer.encode_batch(texts) for texts in (sources, targets)]
+        for i, pair in enumerate(zip(*sides, strict=True)):
+            if max(map(len, pair)) > limit:
+                warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
+        src, tgt = ([ids[:limit] for ids in side] for side in sides)
         return self.log_probs([[*ids, eos_id] for ids in src], [[*ids, eos_id] for ids in tgt], range(len(tgt)))
 
     def log_probs(

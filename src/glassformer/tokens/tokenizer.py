@@ -18,6 +18,10 @@ PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 DEFAULT_SPECIAL_TOKENS = (PAD, BOS, EOS)
 MASK, UNK = "<mask>", "<unk>"
 
+NEVER_ENCODED = "\ue000"
+"""First character of tokens that are only decoded: those of an imported model that the tokenizer of its sources has
+not."""
+
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 OTHERS = [byte for byte in range(0x100) if byte not in PRINTABLE]
 BYTE_OF = {chr(byte): byte for byte in PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(OTHERS)}
@@ -233,6 +237,17 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, as those of `encode_batch`."""
         return self.encode_batch([text])[0]
+
+    @cached_property
+    def target_warning(self) -> str:
+        """What is wrong with token ids of targets, if the model writes tokens that `encode` does not use."""
+        n = sum(token.startswith(NEVER_ENCODED) for token in self.backend.get_vocab())
+        if n * 100 < self.vocab_size:
+            return ""
+        return (
+            f"{n:,} of the {self.vocab_size:,} tokens are those of target.spm only; given targets are encoded by"
+            " source.spm, into other tokens than the model writes"
+        )
 
     @cached_property
     def token_bytes(self) -> list[bytes]:

@@ -250,6 +250,8 @@ def make_tokenizer(
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
+        if tokenizer.target_warning:
+            log(f"warning: {tokenizer.target_warning}.")
         return tokenizer.for_words() if objective_type.encodes_words else tokenizer
     training = compress(read_corpus(config, objective_type.task_type), is_training(n_examples, held_out))
     kind = config.tokenizer or objective_type.default_tokenizer

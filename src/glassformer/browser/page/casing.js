@@ -18,9 +18,12 @@ export function upper(text, language) {
   return (DOTTED.includes(language) ? text.replaceAll("i", "İ") : text).toUpperCase();
 }
 
-/** @param {string} text */
-export function isUpper(text) {
-  return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
+/**
+ * Whether all letters of a text are capitals, and it has some. Those of scripts without capitals are not.
+ * @param {string} text
+ */
+export function isCapitals(text) {
+  return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}\p{Lo}]/u.test(text);
 }
 
 /**
@@ -41,9 +44,9 @@ function bestForm(word, tokenizer, isFirst, language) {
 /** @param {string} text @param {Tokenizer} tokenizer @param {RegExp} pattern that of a word, `cased_word` @param {string} language */
 export function recased(text, tokenizer, pattern, language) {
   const words = [...text.matchAll(pattern)];
-  const inCapitals = isUpper(text);
+  const inCapitals = isCapitals(text);
   const starts = words.filter(({ index }) => text[index - 1] !== "-").map(([word]) => [...word][0]);
-  if (!inCapitals && (starts.length < MIN_TITLE_WORDS || !isUpper(starts.join("")))) return text;
+  if (!inCapitals && (starts.length < MIN_TITLE_WORDS || !isCapitals(starts.join("")))) return text;
   let [isTitle, hasWords] = [false, false];
   let result = "";
   let end = 0;

@@ -1,7 +1,7 @@
 // The steps of a translation. Counterparts: tasks/steps.py, tasks/splitting.py, tasks/continuations.py, corpora/words.py.
 
 import { align } from "./alignment.js";
-import { isUpper, recased, upper } from "./casing.js";
+import { isCapitals, recased, upper } from "./casing.js";
 import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
@@ -280,7 +280,7 @@ export class Translator {
         result.text += output.text;
       });
       this.withConfidence(result, options);
-      if (modelText !== core && isUpper(core)) result.text = upper(result.text, this.language(1));
+      if (modelText !== core && isCapitals(core)) result.text = upper(result.text, this.language(1));
       if (detached) {
         result.text = this.inline.putAt(detached, result.text, detached.inner.length ? this.positions(detached, result.text, modelText !== core, isKept) : []);
       }
@@ -341,10 +341,11 @@ export class Translator {
     const { source, prefix: bare, written, detached } = this.begun(text, prefix, options.protect);
     const modelText = this.caseOf(source, glossary);
     const isRecased = modelText !== source;
-    const isCapitals = isRecased && isUpper(source);
-    const begun = isCapitals ? this.recased(bare, 1) : bare;
-    const [part] = this.partsOf(modelText, glossary, options.tag);
+    const putCapitals = isRecased && isCapitals(source);
+    const begun = putCapitals ? this.recased(bare, 1) : bare;
+    const [part, ...others] = this.partsOf(modelText, glossary, options.tag);
     if (!part) return [];
+    if (others.length) throw new Error(`The text is longer than the ${this.model.maxLength - 1} tokens that the model reads at once: it has no continuations of a beginning. Divide it.`);
     if (!this.isTranslated(source, glossary)) return whole.startsWith(written) ? [{ text: whole, ids: [], logProbs: [], missing: [] }] : [];
     const before = strip(begun) ? this.tokenizer.encode(begun) : [];
     const nTokens = Math.min(2 * n, MAX_BEAM);
@@ -367,7 +368,7 @@ export class Translator {
       const result = { ...output, missing: unmet(part.required, output.text).map(({ targets }) => targets.join("|")) };
       this.withConfidence(result, options);
       const rest = output.text.slice(begun.length);
-      result.text = mark + written + this.rest(begun, isCapitals ? upper(rest, this.language(1)) : rest, detached, source, isRecased);
+      result.text = mark + written + this.rest(begun, putCapitals ? upper(rest, this.language(1)) : rest, detached, source, isRecased);
       if (options.align) result.alignment = this.align(whole, result.text, isRecased);
       return result;
     });

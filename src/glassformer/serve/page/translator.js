@@ -181,7 +181,8 @@ export function translator(rows, models, settings) {
     output.node.setAttribute("aria-busy", "true");
     try {
       [{ continuations: others }, { alternatives: sentences = [] }] = await Promise.all([
-        post("/translate", { ...body, prefix, alternatives: 8, beam: 2, align: true, confidence: true }),
+        post("/translate", { ...body, prefix, alternatives: 8, beam: 2, align: true, confidence: true })
+          .catch((error) => (say(error.message, true), { continuations: [] })), // a sentence that the model cannot read at once has none
         post("/translate", { ...body, alternatives: N_SENTENCES }),
       ]);
     } catch (error) {
