@@ -49,6 +49,7 @@ def score(
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
     from glassformer.errors import ConfigError
+    from glassformer.tasks.texts import no_op
 
     if files:
         from glassformer.cli.bulk import process_files
