@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from glassformer.errors import ConfigError
 
@@ -87,10 +87,26 @@ class Config(BaseModel):
     def from_environment(cls, environment: Mapping[str, str]) -> JsonObject:
         """The options that variables GLASSFORMER_<OPTION> give, as texts and lists of texts."""
         return {
-            name: value.split(os.pathsep) if str(field.annotation).startswith("tuple") else value
+            name: list(filter(None, value.split(os.pathsep))) if str(field.annotation).startswith("tuple") else value
             for name, field in cls.model_fields.items()
             if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
         }
+
+    @classmethod
+    def converted(cls, given: Mapping[str, object], names: Iterable[str]) -> JsonObject:
+        """Some of the given options, with values of the types of their fields.
+
+        Returns:
+            The options; none of them if a value has a wrong type, for which `resolve` raises the error.
+        """
+        try:
+            return {
+                name: TypeAdapter(cls.model_fields[name].annotation).validate_python(given[name])
+                for name in names
+                if name in given
+            }
+        except ValidationError:
+            return {}
 
     def given(self) -> JsonObject:
         """The options that were given, as JSON values."""

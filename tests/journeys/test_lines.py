@@ -288,6 +288,40 @@ def test_training_text_and_dev_set_are_given_alike(corpus, memories, tmp_path):
     refused(done, 2, f"--tgt: text is also given without an option: {train[0]}", "Give all of it by options")
 
 
+def test_training_text_is_understood_by_options_from_the_environment_and_the_file(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr("glassformer.synthetic.train.train", lambda config, **_: found.append(config))
+    rows = ["tweet,mood,id", "I am glad today,good,1", "it rains again,bad,2", "what a fine day,good,3"]
+    table, toml = write_lines(tmp_path / "data.csv", rows), tmp_path / "o.toml"
+    (tmp_path / "memories").mkdir()
+    memory = write_lines(tmp_path / "memories" / "a.po", ['msgid "The cat."', 'msgstr "Le chat."'])
+    sides = tuple(write_lines(tmp_path / name, ["The cat.", "The dog."]) for name in ("a.tsv", "b.tsv"))
+    pairs = write_lines(tmp_path / "pairs.tsv", ["The cat.\tLe chat.", "The dog.\tLe chien."])
+
+    def config(*arguments, options="", **environment):
+        toml.write_text(options)
+        with monkeypatch.context() as patched:
+            for name, value in environment.items():
+                patched.setenv(f"GLASSFORMER_{name.upper()}", value)
+            done = glassformer("train", *arguments, "--config", toml, "--out", tmp_path / "r")
+        assert done.returncode == 0, done.stderr
+        return found.pop()
+
+    assert config(table, options='keys = ["text=tweet", "label=mood"]').src == (table,)
+    assert (lines := config(*sides, format="lines")).src + lines.tgt == sides
+    assert (lines := config(src=":".join(map(str, sides)), format="lines")).tgt == sides[1:]
+    assert config(options=f'src = ["{memory.parent}"]').src == (memory,)
+    assert config(pairs, "--format", "tsv", format="lines").tgt == ()  # the command line comes first
+    done = glassformer("train", table, "--config", toml, "--out", tmp_path / "r")
+    assert "no column looks like the label" in done.stderr
+    toml.write_text("keys = 3")
+    refused(glassformer("train", table, "--config", toml, "--out", tmp_path / "r"), 2, "keys: 3", str(toml))
+    monkeypatch.setenv("GLASSFORMER_SRC", str(pairs))
+    assert glassformer("train", "--out", tmp_path / "r").returncode == 0
+    monkeypatch.setenv("GLASSFORMER_SRC", "")
+    refused(glassformer("train", "--out", tmp_path / "r"), 2, "no training text given")
+
+
 def test_the_lines_of_a_file_are_processed_together_however_slowly_they_are_read(tmp_path, monkeypatch):
     def slow(_):
         for line in "ab":

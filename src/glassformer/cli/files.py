@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 Sides = tuple[tuple[Path, ...], tuple[Path, ...]]
 
 
-def corpus_sides(explicit: JsonObject, elsewhere: JsonObject, options: ReadOptions = DETECT) -> JsonObject:
+def corpus_sides(given: JsonObject, options: ReadOptions = DETECT) -> JsonObject:
     """Source files and target files of training text and dev set, of which only the sources may be given.
 
     Args:
-        explicit: options of a training, as given on the command line.
-        elsewhere: those given in a file and in the environment.
+        given: options of a training, as given on the command line, in the environment and in a file.
         options: how the files are read.
 
     Returns:
@@ -37,14 +36,13 @@ def corpus_sides(explicit: JsonObject, elsewhere: JsonObject, options: ReadOptio
     from glassformer.corpora.bilingual import expanded
     from glassformer.corpora.detect import find_task
 
-    known = {**elsewhere, **explicit}
-    task = known.get("task") or ("translation" if known.get("tgt") else None)
+    task = given.get("task") or ("translation" if given.get("tgt") else None)
     sides: JsonObject = {}
     for src, tgt in (("src", "tgt"), ("dev_src", "dev_tgt")):
-        if not explicit.get(src) or known.get(tgt):
+        if not given.get(src) or given.get(tgt):
             continue
-        refuse_streams(explicit[src], "training reads its text several times")
-        files = expanded(tuple(explicit[src]))
+        refuse_streams(given[src], "training reads its text several times")
+        files = expanded(given[src])
         if task is None and (src == "src" or len(files) > 1):  # one dev file is of the task of the --config file
             task = find_task(files, options)
         if task == "translation":

@@ -9,10 +9,13 @@ from cyclopts import Parameter
 
 from glassformer.cli.files import check_given_once, check_no_options, corpus_sides
 from glassformer.cli.options import DATA, RUN, SHOW_ALL, Quiet, flags, given
-from glassformer.cli.reading import reading_of
+from glassformer.cli.reading import READING, reading_of
 from glassformer.config import JsonObject, read_toml
 from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
+
+CORPUS = ("src", "tgt", "dev_src", "dev_tgt", "task", *READING)
+"""Options from which the task and the sides of the text are inferred."""
 
 STARTED_S = time.monotonic()
 """The start of the command, but for the start of Python: this module is imported first."""
@@ -50,7 +53,8 @@ def train(
     if repeat is not None:
         repeat_run(repeat, explicit, has_files=bool(files or config), quiet=quiet)
         return
-    if not files and not explicit.get("src") and config is None:
+    elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
+    if not (files or config or {**elsewhere, **explicit}.get("src")):
         raise ConfigError(
             "no training text given. For instance:\n"
             "  glassformer train train.en train.fr --out en-fr --minutes 60     translation: two text files\n"
@@ -60,8 +64,8 @@ def train(
     check_given_once(files, explicit.get("src", ()), explicit.get("tgt", ()))
     if files:
         explicit |= {"src": files, "tgt": ()}
-    elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
-    explicit |= corpus_sides(explicit, elsewhere, reading_of(explicit))
+    known = TrainConfig.converted({**elsewhere, **explicit}, CORPUS)
+    explicit |= corpus_sides(known, reading_of(known))
     from glassformer.synthetic.train import train as run
     from glassformer.training.options import known_names  # torch takes seconds to import
 
