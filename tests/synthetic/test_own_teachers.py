@@ -2,8 +2,9 @@
 
 import pytest
 
-from glassformer.errors import CorpusError
-from glassformer.synthetic import own_teachers
+from glassformer.errors import ConfigError, CorpusError
+from glassformer.synthetic import distillation, own_teachers
+from glassformer.synthetic.answers import Answer
 from glassformer.synthetic.distillation import distill
 from glassformer.synthetic.train import train
 from glassformer.train_config import TrainConfig
@@ -30,6 +31,58 @@ def test_teachers_and_the_model_share_the_minutes(tmp_path, monkeypatch, minutes
         assert [part.steps for part in begun] == [100] * 4
     assert len({(part.src, part.dev_src) for part in begun}) == 1
     assert not set(begun[0].dev_src[0].read_text().splitlines()) & set(begun[0].src[0].read_text().splitlines())
+
+
+def test_the_student_does_not_overwrite_the_text_of_its_teachers(tmp_path, monkeypatch):
+    src, tgt = (write_lines(tmp_path / f"t.{code}", [f"{code} {number}" for number in range(300)]) for code in "ab")
+    trained = []
+    for module in (own_teachers, distillation):
+        monkeypatch.setattr(module, "train", lambda config, quiet: trained.append((config, texts_of(config))))
+    monkeypatch.setattr(own_teachers, "make_teacher", lambda folders, config: Echo())
+    config = TrainConfig(src=(src,), tgt=(tgt,), out=tmp_path / "out", n_teachers=2, steps=1)
+    own_teachers.train_with_teachers(config, lambda message: None, quiet=True)
+    *teachers, (student, _) = trained
+    assert len(teachers) == 2
+    assert all(texts_of(teacher) == texts for teacher, texts in teachers)
+    assert all(path.is_relative_to(config.out / distillation.FOLDER) for path in student.src)
+
+
+def texts_of(config):
+    """The training text, as it is now."""
+    return [path.read_text() for path in (*config.src, *config.tgt)]
+
+
+class Echo:
+    """A teacher that answers with the source, in another form."""
+
+    name = "echo"
+
+    def __init__(self, identity="echo"):
+        self.identity, self.asked = identity, []
+
+    def answers(self, sources, log=None, *, has_answered=False):
+        self.asked += sources
+        yield [(source, Answer((source.replace("a", "b"),))) for source in sources]
+
+
+def test_a_student_that_has_begun_is_refused_another_teacher_and_other_text_before_these_are_asked(
+    tmp_path, monkeypatch
+):
+    src, other = (write_lines(tmp_path / name, [f"{name} {number}" for number in range(300)]) for name in "ax")
+    some = write_lines(tmp_path / "some", [*src.read_text().splitlines()[1:], "a new"])
+    config = TrainConfig(src=(src,), out=tmp_path / "out", steps=1, languages=("a", "b"))
+    silent = lambda message: None
+    monkeypatch.setattr(distillation, "train", lambda config, quiet: None)
+    distill(config, first := Echo(), silent)
+    assert len(first.asked) == 300
+    distill(config, Echo("another"), silent)  # the training has not begun
+    (config.out / "checkpoints" / "step-1").mkdir(parents=True)
+    for change, teacher in (({}, Echo("third")), ({"src": (other,)}, Echo())):
+        with pytest.raises(ConfigError, match=r"contains a run with another teacher, prompt or text.\n.*another --out"):
+            distill(config.model_copy(update=change), teacher, silent)
+        assert teacher.asked == []
+    distill(config.model_copy(update={"src": (some,)}), teacher := Echo(), silent)
+    assert teacher.asked == ["a new"]
 
 
 def test_codes_of_files_that_are_not_learned_from_are_named(tmp_path, capsys):

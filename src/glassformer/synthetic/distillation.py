@@ -5,6 +5,7 @@ Source: Kim & Rush 2016, sections 3.2 and 3.3.
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from glassformer.errors import ConfigError, CorpusError
 from glassformer.manifest import MANIFEST
 from glassformer.metrics.translation import nearest
 from glassformer.presets import vocab_size_for
-from glassformer.synthetic.answers import ANSWERS, Answer
+from glassformer.synthetic.answers import ANSWERS, Answer, Answers
 from glassformer.synthetic.ask import ask
 from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
 from glassformer.synthetic.filters import Filter, Language, typical_ratio
@@ -58,6 +59,7 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     make_run_folder(config.out)
     folder = config.out / FOLDER
     check_is_own_run(config, folder)
+    check_is_own_teacher(config, teacher, sources, folder)
     answers = ask(teacher, sources, folder, log)
     pairs = used_pairs(sources, references, answers, config, log)
     languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
@@ -252,6 +254,27 @@ def check_is_own_run(config: TrainConfig, folder: Path) -> None:
     stored = stored_options(config)
     if stored and has_begun(config.out) and not any(path.is_relative_to(folder) for path in stored.src):
         raise ConfigError(f"{config.out}: contains a run on other text.\n  Choose another --out.")
+
+
+def check_is_own_teacher(config: TrainConfig, teacher: Teacher, sources: Sequence[str], folder: Path) -> None:
+    """Check that a training that has begun has answers of this teacher to the sources, before all are asked for.
+
+    Args:
+        folder: folder of the answers.
+
+    Raises:
+        ConfigError: the answers are of another teacher or to other sources.
+    """
+    if not has_begun(config.out):
+        return
+    with closing(Answers(folder / ANSWERS, teacher.identity)) as answers:
+        is_own = not answers.found or any(answers.get(source) for source in sources)
+    if not is_own:
+        raise ConfigError(
+            f"{config.out}: contains a run with another teacher, prompt or text.\n"
+            "  To resume this run, give the teachers, --prompt, --beam and --src that it began with. For a new run,"
+            " choose another --out."
+        )
 
 
 def refuse(config: TrainConfig) -> None:

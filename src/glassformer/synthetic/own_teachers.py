@@ -21,6 +21,9 @@ from glassformer.train_config import TrainConfig
 from glassformer.training.options import stored_options
 from glassformer.training.run import make_run_folder, train
 
+TEXT = "text"
+"""Folder in that of the teachers with their training text and dev set, if the dev set is held out."""
+
 TEACHERS_FRACTION = 0.5
 """Fraction of the minutes of a training for all teachers together."""
 
@@ -49,7 +52,7 @@ def train_with_teachers(config: TrainConfig, log: Log, *, quiet: bool = False) -
     update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder), **PLAIN_TEXT}
     plain = config.model_copy(update={**update, "languages": languages, "n_teachers": 0})
     if not plain.dev_src:
-        plain = plain.model_copy(update=held_out(plain, folder, log))
+        plain = plain.model_copy(update=held_out(plain, folder / TEXT, log))
     if has_begun(config.out):  # with more of a budget, other teachers would have other answers
         log("The teachers stay as they are: the training of the model that learns from them has begun.")
     else:
