@@ -99,12 +99,9 @@ class Config(BaseModel):
         Returns:
             The options; none of them if a value has a wrong type, for which `resolve` raises the error.
         """
+        types: dict[str, Any] = {name: cls.model_fields[name].annotation for name in names if name in given}
         try:
-            return {
-                name: TypeAdapter(cls.model_fields[name].annotation).validate_python(given[name])
-                for name in names
-                if name in given
-            }
+            return {name: TypeAdapter(type_).validate_python(given[name]) for name, type_ in types.items()}
         except ValidationError:
             return {}
 

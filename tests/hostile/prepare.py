@@ -80,8 +80,8 @@ def training_files(task: str, shared: Path) -> list[str]:
 
 
 def train_command(task: str, shared: Path, out: Path | str, *more: str) -> list[str]:
-    family = ["--family", "skipgram"] if task == "skip-gram" else []
-    return ["train", *training_files(task, shared), *family, "--task", task, "--out", str(out), *SMALL, *more]
+    small = [*SMALL[:4], *SMALL[10:]] if task == "skip-gram" else SMALL  # it has no layers
+    return ["train", *training_files(task, shared), "--task", task, "--out", str(out), *small, *more]
 
 
 def prepare(shared: Path, progress=lambda text: None) -> None:

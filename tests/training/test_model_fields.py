@@ -8,7 +8,8 @@ import pytest
 from glassformer.errors import ConfigError
 from glassformer.models.families import FAMILIES
 from glassformer.train_config import TrainConfig
-from glassformer.training.options import DERIVED_FIELDS
+from glassformer.training.options import DERIVED_FIELDS, select_objective_type, store_options
+from glassformer.training.repeat import config_of
 from glassformer.training.run import train
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
@@ -73,6 +74,64 @@ def test_the_glossary_lists_every_field(family):
 def test_unknown_fields_are_refused_with_the_known_ones(text, tmp_path):
     with pytest.raises(ConfigError, match=r"(?s)--model heads, d_model: no such field.*Fields: activation, attention,"):
         train(options(text, tmp_path / "run", "transformer", model={"heads": 3, "d_model": 3}), quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "owner"),
+    [
+        ("rnn", {"n_heads": 4}, "family rnn"),
+        ("rnn", {"d_ff": 64}, "family rnn"),
+        ("skipgram", {"n_layers": 3}, "family skipgram"),
+        ("gpt2", {"pre_norm": True}, "family gpt2"),
+        ("gpt2", {"pre_norm": False}, "family gpt2"),
+        ("t5", {"pre_norm": True}, "family t5"),
+        ("transformer", {"pooling": "mean"}, "family transformer"),
+        ("gpt2", {"pooling": "mean"}, "family gpt2"),
+        ("transformer", {"mixing_limit": 1000}, "task translation"),
+        ("transformer", {"mixing_temperature": 2}, "task translation"),
+        ("skipgram", {"label_smoothing": 0.1}, "task skip-gram"),
+        ("bert", {"label_smoothing": 0.1, "task": "regression"}, "task regression"),
+        ("bert", {"label_smoothing": 0.1, "task": "question-answering"}, "task question-answering"),
+        *(
+            (family, {"label_smoothing": 0.1, "n_layers": 1} if family != "skipgram" else {}, None)
+            for family in FAMILIES
+        ),
+        ("transformer", {"mixing_limit": 9, "mixing_temperature": 2, "task": "multitask"}, None),
+        ("bert", {"pooling": "mean", "pre_norm": False, "task": "classification"}, None),
+    ],
+)
+def test_options_that_the_family_or_the_task_does_not_have_are_refused(text, tmp_path, family, given, owner):
+    sizes = dict.fromkeys(("n_heads", "d_ff", "n_layers"))
+    config = options(text, tmp_path / "run", family, **{"preset": "auto", **sizes, "format": None, **given})
+    if owner is None:
+        assert select_objective_type(config, None).task_type.name == config.task
+        return
+    option = next(iter(given)).replace("_", "-")
+    with pytest.raises(ConfigError, match=f"--{option}: the {owner} has no such option.\n  Leave it out."):
+        select_objective_type(config, None)
+
+
+@pytest.mark.parametrize("family", ["rnn", pytest.param("t5", marks=pytest.mark.slow)])
+def test_a_run_of_a_preset_with_options_that_its_family_lacks_is_given_again_and_repeated(text, tmp_path, family):
+    given = {"n_heads": None, "d_ff": None} if family == "rnn" else {}
+    train(options(text, tmp_path / "run", family, **given), quiet=True)
+    again = TrainConfig.resolve({"out": tmp_path / "again"}, tmp_path / "run" / "run.toml")
+    assert (again.pre_norm is not None) == (family == "t5")
+    select_objective_type(again, None)
+    select_objective_type(config_of(tmp_path / "run", tmp_path / "repeated"), None)
+
+
+def test_a_run_of_an_earlier_version_with_an_option_that_its_family_lacks_is_resumed_and_repeated(text, tmp_path):
+    run = tmp_path / "run"
+    train(options(text, run, "rnn", n_heads=None, d_ff=None), quiet=True)
+    stored = TrainConfig.resolve({}, run / "run.toml").model_copy(update={"n_heads": 2, "label_smoothing": 0.2})
+    store_options(stored)
+    select_objective_type(stored, None)
+    repeated = config_of(run, tmp_path / "repeated")
+    assert (repeated.n_heads, repeated.label_smoothing) == (None, 0.2)
+    select_objective_type(repeated, None)
+    with pytest.raises(ConfigError, match="--n-heads: the family rnn has no such option"):
+        select_objective_type(stored.model_copy(update={"out": tmp_path / "new"}), None)
 
 
 @pytest.mark.parametrize(

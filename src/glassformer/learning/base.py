@@ -73,8 +73,8 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     """Arithmetic in which `validate` decodes. None: that of the task, which may be a faster one than fp32."""
     n_truncated: int = 0
     """Number of examples of which `encode` cut off a part."""
-    options: ClassVar[tuple[str, ...]] = ()
-    """Options of `TrainConfig` that not every objective has, and this one has."""
+    options: ClassVar[tuple[str, ...]] = ("label_smoothing",)
+    """Options of `TrainConfig` that not every objective has, and this one has. Default: that which `loss` takes."""
 
     def __init__(self, task: Task[ExampleT]) -> None:
         self.task = task

@@ -17,6 +17,7 @@ class MultitaskObjective(TextToTextObjective[PromptedExample]):
     task: Multitask
     metric = "exact"
     validation_decodes = True
+    options = (*TextToTextObjective.options, "mixing_limit", "mixing_temperature")
 
     @classmethod
     def group(cls, example: PromptedExample) -> str:

@@ -40,6 +40,7 @@ class QuestionAnsweringObjective(Objective[QAExample, SpanBatch]):
     targets_name = "positions"
     fields = {"question": IDS, "context": IDS, "span": INTS}
     metric = "f1"
+    options = ()
 
     @classmethod
     def key(cls, example: QAExample) -> str:

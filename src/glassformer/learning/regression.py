@@ -21,6 +21,7 @@ class RegressionObjective(LabelObjective):
     task: Regressor
     fields = {"ids": IDS, "ids2": IDS, "label": FLOATS}
     metric = "pearson"
+    options = ()
 
     @classmethod
     def label_set(cls, labels: Iterable[str]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ class SkipGramObjective(DocumentObjective[SkipGramBatch]):
     task: WordVectors
     add_prefix_space = False
     default_tokenizer = "word"
+    options = ()
 
     def __init__(self, task: WordVectors) -> None:
         super().__init__(task)

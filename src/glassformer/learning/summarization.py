@@ -29,7 +29,7 @@ class SummarizationObjective(DecoderObjective[Example]):
     fields = {"ids": IDS, "n_prompt": INTS}
     metric = "loss"
     add_prefix_space = False
-    options = ("prompt_loss_weight",)
+    options = (*DecoderObjective.options, "prompt_loss_weight")
     prompt_loss_weight = 0.0
 
     def configure(self, config: TrainConfig) -> None:

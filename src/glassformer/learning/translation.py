@@ -48,7 +48,7 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
     task: TextToTextTask[ExampleT]
     static_shapes = True
     can_pack = True
-    options: ClassVar[tuple[str, ...]] = ("bpe_dropout",)
+    options: ClassVar[tuple[str, ...]] = (*Objective.options, "bpe_dropout")
     bpe_dropout: BpeDropout | None = None
 
     def configure(self, config: TrainConfig) -> None:

@@ -52,11 +52,17 @@ OWN_OPTIONS = (
     "bpe_dropout",
     "inline_codes",
     "in_domain",
+    "label_smoothing",
+    "mixing_limit",
+    "mixing_temperature",
     "prompt_loss_weight",
     "tags",
     "weights",
 )
 """Options that some objectives have (`Objective.options`)."""
+
+MODEL_OPTIONS = ("n_heads", "d_ff", "n_layers", "pre_norm", "pooling")
+"""Options that are fields of the configurations of some model families."""
 
 GIVEN_ANEW = {"devices": None, "shard": False, "profile": False}
 """Options that each start of a run gives, and their defaults: run.toml does not have them."""
@@ -149,26 +155,46 @@ def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyOb
     objective_type = objective_class(name)
     task_type = objective_type.task_type
     read_options(config).check_used(task_type.read_options, name)
-    check_own_options(config, objective_type)
     family = model_family(config, task_type, base)
     if family not in task_type.families():
         advice = "Change --family" if config.family else "Use another model for --init-from"
         raise ConfigError(
             f"{name}: not supported by the model family {family}; use {' or '.join(task_type.families())}.\n  {advice}."
         )
+    if not stored_options(config):  # else they were checked when the run began, perhaps by an earlier version
+        for option, owner in unused_options(config, objective_type, family).items():
+            flag = "--" + option.replace("_", "-")
+            raise ConfigError(f"{flag}: the {owner} has no such option.\n  Leave it out.")
     return objective_type
 
 
-def check_own_options(config: TrainConfig, objective_type: type[AnyObjective]) -> None:
-    """Check that options that not every objective has are given only for those that have them.
+def unused_options(config: TrainConfig, objective_type: type[AnyObjective], family: str) -> dict[str, str]:
+    """The given options that the task or the model family does not have, and which of both it is.
 
-    Raises:
-        ConfigError: one is given for another task.
+    The values of a named preset are not among them: run.toml has them for all tasks and families.
     """
-    for option in OWN_OPTIONS:
-        if getattr(config, option) and option not in objective_type.options:
-            flag = "--" + option.replace("_", "-")
-            raise ConfigError(f"{flag}: the task {objective_type.task_type.name} has no such option.\n  Leave it out.")
+    fields = set(FAMILIES[family].config_class.model_fields)
+    if "n_encoder_layers" in fields:
+        fields.add("n_layers")
+    of_preset = preset(config.preset, family) if config.preset in presets_of(family) else {}
+
+    def is_given(option: str, *none: object) -> bool:
+        return getattr(config, option) not in (TrainConfig.model_fields[option].default, of_preset.get(option), *none)
+
+    lacked_by_task = [option for option in OWN_OPTIONS if option not in objective_type.options and is_given(option, 0)]
+    lacked_by_family = [option for option in MODEL_OPTIONS if option not in fields and is_given(option)]
+    return {
+        **dict.fromkeys(lacked_by_task, f"task {objective_type.task_type.name}"),
+        **dict.fromkeys(lacked_by_family, f"family {family}"),
+    }
+
+
+def without_unused_options(config: TrainConfig) -> TrainConfig:
+    """The options of a run without those that had no effect, which earlier versions accepted."""
+    if config.family is None or config.family not in FAMILIES or config.task not in TASKS:
+        return config
+    unused = unused_options(config, objective_class(config.task), config.family)
+    return config.model_copy(update={option: TrainConfig.model_fields[option].default for option in unused})
 
 
 def model_family(config: TrainConfig, task_type: type[AnyTask], base: Model | None) -> str:

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, read_json
 from glassformer.train_config import TrainConfig
+from glassformer.training.options import without_unused_options
 from glassformer.training.scan import changed_files
 
 TIMES = ("tokens_per_s", "elapsed_s")
@@ -75,7 +76,7 @@ def config_of(run: Path, out: Path) -> TrainConfig:
         )
     if changed := changed_files(config, read_json(run / "data" / "corpus.json")["files"]):
         raise ConfigError(f"{changed[0]}: is not the file of the run: its content is another.\n  Restore it.")
-    return config
+    return without_unused_options(config)
 
 
 def compare(run: Path, other: Path, n_metrics: int = 10) -> Comparison:
