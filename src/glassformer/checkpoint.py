@@ -283,11 +283,11 @@ def newest(folder: Path, report: Callable[[str], None] | None = None) -> Path | 
         except CheckpointError as error:
             if isinstance(error, FormatVersionError):
                 other_version = other_version or error
-            warnings.append(f"warning: {error}\n  Using the previous checkpoint instead.")
+            warnings.append(f"warning: {error}")
     if newest_valid is None and other_version is not None:
         raise other_version
     for warning in warnings:
-        report(warning)
+        report(f"{warning}\n  {'Using the previous checkpoint instead.' if newest_valid else 'No other is intact.'}")
     return newest_valid
 
 

@@ -85,6 +85,15 @@ def test_a_student_that_has_begun_is_refused_another_teacher_and_other_text_befo
     assert teacher.asked == ["a new"]
 
 
+def test_teachers_that_are_not_asked_for_are_refused_before_the_training(tmp_path):
+    src, tgt = (write_lines(tmp_path / f"t.{code}", [f"{code} {number}" for number in range(300)]) for code in "ab")
+    for number in (1, 2, 3):
+        (tmp_path / "out" / "teacher" / f"model-{number}").mkdir(parents=True)
+    config = TrainConfig(src=(src,), tgt=(tgt,), out=tmp_path / "out", n_teachers=2, steps=1)
+    with pytest.raises(ConfigError, match="contains a run with 3 teachers"):
+        own_teachers.train_with_teachers(config, lambda message: None, quiet=True)
+
+
 def test_codes_of_files_that_are_not_learned_from_are_named(tmp_path, capsys):
     damaged = write_lines(tmp_path / "a.tmx", ["<tmx>"])
     config = TrainConfig(src=(damaged,), out=tmp_path / "out", languages=("en", "fr"), steps=1, inline_codes=True)

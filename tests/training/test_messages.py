@@ -1,6 +1,7 @@
 """Messages of a training: its budget, what it counts, the command it suggests, and folders of failed trainings."""
 
 import json
+import shutil
 
 import pytest
 
@@ -38,6 +39,35 @@ def test_a_fine_tuned_model_is_named_after_its_folder_and_single_texts_have_one_
     train(TrainConfig(src=(labeled,), out=tmp_path / "out", steps=1, init_from=first, threads=1), quiet=True)
     assert f"Model: bert from {first} (0.0 M parameters)" in log_of(tmp_path / "out")
     assert " + 0 tokens" not in log_of(tmp_path / "out")
+
+
+def test_another_family_than_that_of_the_model_to_begin_with_is_refused(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("The cat sat on the mat.\n" * 200)
+    train(TrainConfig(src=(text,), out=tmp_path / "first", steps=1, task="causal-lm", **SMALL), quiet=True)
+    options = {"src": (text,), "out": tmp_path / "out", "steps": 1, "init_from": tmp_path / "first"}
+    with pytest.raises(ConfigError, match=r"--family llama: --init-from \S+ keeps its family gpt2"):
+        train(TrainConfig(**options, family="llama"), quiet=True)
+    train(TrainConfig(**options, family="gpt2"), quiet=True)
+
+
+def test_a_run_may_go_on_with_another_number_of_threads(labeled, tmp_path):
+    options = {"src": (labeled,), "out": tmp_path / "out", **SMALL}
+    train(TrainConfig(**options, steps=1), quiet=True)
+    train(TrainConfig(**options | {"threads": 2}, steps=2), quiet=True)
+    assert json.loads((tmp_path / "out" / "env.json").read_text())["threads"] == 2
+    assert "Resuming from step 1" in log_of(tmp_path / "out")
+
+
+def test_a_trained_model_without_checkpoints_is_not_replaced(labeled, tmp_path):
+    options = {"src": (labeled,), "out": tmp_path / "out", **SMALL}
+    train(TrainConfig(**options, steps=1), quiet=True)
+    weights = (tmp_path / "out" / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "out" / "checkpoints")
+    for changed in ({"steps": 2}, {"steps": 1, "lr": 0.5}):
+        with pytest.raises(ConfigError, match="contains a trained model, and no intact checkpoint"):
+            train(TrainConfig(**options | changed), quiet=True)
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
 
 
 def test_the_speed_of_a_classification_is_in_examples(tmp_path):

@@ -32,7 +32,8 @@ class HeldOut(Protocol):
 
 
 class SmallestHashes:
-    """Holds out 5% of the distinct keys, at most MAX_HELD_OUT: those with the smallest hashes.
+    """Holds out 5% of the distinct keys, those with the smallest hashes, at most as many as have MAX_HELD_OUT examples
+    together.
 
     The selection does not depend on the order of the examples.
     """
@@ -63,13 +64,15 @@ class SmallestHashes:
             raise CorpusError(
                 f"{path}: only one distinct example; training and validation need at least one each.\n  Give more text."
             )
-        n_dev = min(MAX_HELD_OUT, max(1, len(self.distinct) // EVERY))
-        return self.candidate_indices[self.candidates <= self.distinct[n_dev - 1]]
+        keys = self.distinct[: min(MAX_HELD_OUT, max(1, len(self.distinct) // EVERY))]
+        n_examples = np.searchsorted(np.sort(self.candidates), keys, side="right")  # of each key and those before it
+        n_keys = max(1, int(np.searchsorted(n_examples, MAX_HELD_OUT, side="right")))
+        return self.candidate_indices[self.candidates <= keys[n_keys - 1]]
 
 
 class LastExamples:
-    """Holds out the last 5% of the examples, for documents: context from both sides of a held-out part would be in
-    training."""
+    """Holds out the last 5% of the examples, at most MAX_HELD_OUT, for documents: context from both sides of a held-out
+    part would be in training."""
 
     def __init__(self) -> None:
         self.n_examples = 0
@@ -82,4 +85,5 @@ class LastExamples:
             raise CorpusError(
                 f"{path}: too short to hold out a dev set.\n  Give a longer text, or a dev set: --dev FILE."
             )
-        return np.arange(self.n_examples - max(1, self.n_examples // EVERY), self.n_examples)
+        n_dev = min(MAX_HELD_OUT, max(1, self.n_examples // EVERY))
+        return np.arange(self.n_examples - n_dev, self.n_examples)

@@ -46,7 +46,9 @@ def train_with_teachers(config: TrainConfig, log: Log, *, quiet: bool = False) -
     folder = config.out / FOLDER
     check_is_own_run(config, folder)
     folders = [folder / f"model-{number + 1}" for number in range(config.n_teachers)]
-    if stored_options(config) and (n_before := len([*folder.glob("model-*")])) != len(folders):
+    before = {*folder.glob("model-*")}
+    if before - {*folders} or (stored_options(config) and before != {*folders}):
+        n_before = len(before)
         advice = f"Use --n-teachers {n_before}, or choose another --out" if n_before else "Choose another --out"
         raise ConfigError(f"{config.out}: contains a run with {n_before} teachers.\n  {advice}.")
     update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder), **PLAIN_TEXT}

@@ -41,11 +41,11 @@ DERIVED_FIELDS = {"vocab_size", "pad_id", "bos_id", "eos_id", "pruned_heads", "h
 
 MUTABLE_OPTIONS = {
     *BUDGETS, "out", "src", "tgt", "dev_src", "dev_tgt", "in_domain", "save_every", "validate_every", "tensorboard",
-    "devices", "shard", "timeout_s", "profile", "micro_batch_tokens",
+    "devices", "shard", "threads", "timeout_s", "profile", "micro_batch_tokens",
 }  # fmt: skip
-"""Options that may differ when a run is resumed. They change no update, except that other numbers of processes and
-other micro-batches change rounding and random numbers. Files are compared by content, those of --in-domain by position.
-"""
+"""Options that may differ when a run is resumed. They change no update, except that other numbers of processes or
+threads and other micro-batches change rounding and random numbers. Files are compared by content, those of --in-domain
+by position."""
 
 OWN_OPTIONS = (
     "augment",
@@ -244,11 +244,16 @@ def sizes_of(model: Model) -> JsonObject:
 
 
 def check_sizes(config: TrainConfig, base: AnyTask) -> None:
-    """Check that no option asks for another size or tokenizer than those of the model that the training begins with.
+    """Check that no option asks for another family, size or tokenizer than those of the model that the training begins
+    with.
 
     Raises:
         ConfigError: one does.
     """
+    if config.family not in (None, family := family_of(base.model)):
+        raise ConfigError(
+            f"--family {config.family}: --init-from {config.init_from} keeps its family {family}.\n  Leave it out."
+        )
     sizes = ("max_len", "d_model", "n_heads", "d_ff", "n_layers", "pre_norm")
     own: JsonObject = {name: value for name, value in sizes_of(base.model).items() if name in sizes}
     own |= {"vocab_size": base.tokenizer.vocab_size, "tokenizer": None, "lowercase": False}

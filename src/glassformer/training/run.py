@@ -89,6 +89,11 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             step_folder = checkpoint.newest(config.out / "checkpoints", report)
             if processes.rank == 0:
                 (config.out / EVIDENCE).unlink(missing_ok=True)  # of an earlier start
+                if step_folder is None and (config.out / MANIFEST).exists():
+                    raise ConfigError(
+                        f"{config.out}: contains a trained model, and no intact checkpoint from which its training can"
+                        f" go on.\n  Choose another --out; --init-from {config.out} begins with this model."
+                    )
                 if step_folder is None:
                     discard_unstarted(config)
         stored = stored_options(config)
@@ -165,7 +170,7 @@ def discard_unstarted(config: TrainConfig) -> None:
     Otherwise a training that fails, for example because of a wrong option, would block its folder.
     """
     stored = stored_options(config)
-    if stored is None or (config.out / MANIFEST).exists():
+    if stored is None:
         return
     try:
         merge_options(stored, config)
