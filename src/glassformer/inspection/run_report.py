@@ -179,7 +179,7 @@ def predict(task: AnyTask, examples: Sequence[CorpusExample]) -> list[str]:
         return []
     if isinstance(task, LanguageModel):
         prompts = [e.text[:80] for e in examples if isinstance(e, Document)]
-        return [text.strip() for text in task.complete(prompts, DecodeConfig(beam=1, max_length=40))]
+        return [text.strip() for text in task.complete(prompts, DecodeConfig(beam=1, max_length=40), no_op)]
     if isinstance(task, DocumentTask):
         return []
     options = DecodeConfig(beam=1) if hasattr(task, "translate") or hasattr(task, "complete") else None

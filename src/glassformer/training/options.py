@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 
 from glassformer import checkpoint
-from glassformer.config import JsonObject
+from glassformer.config import ENVIRONMENT_PREFIX, JsonObject
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.devices import pick_device
@@ -164,7 +164,11 @@ def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyOb
     if not stored_options(config):  # else they were checked when the run began, perhaps by an earlier version
         for option, owner in unused_options(config, objective_type, family).items():
             flag = "--" + option.replace("_", "-")
-            raise ConfigError(f"{flag}: the {owner} has no such option.\n  Leave it out.")
+            variable = ENVIRONMENT_PREFIX + option.upper()
+            raise ConfigError(
+                f"{flag}: the {owner} has no such option.\n"
+                f"  Leave it out; it may also come from --config or the environment ({variable})."
+            )
     return objective_type
 
 
