@@ -119,3 +119,11 @@ def test_vectors_that_do_not_fit_the_config_are_refused(vectors, tmp_path, shape
     save_folder(tmp_path / "model", {**contents, "model.safetensors": weights})
     with pytest.raises(CheckpointError, match=r"weights do not match the sizes in config\.json:\n  embedding\.weight"):
         load(tmp_path / "model")
+
+
+def test_a_word_to_compare_with_has_the_tokens_that_it_has_within_a_text():
+    tokenizer = Tokenizer.train(["cat sees cat"] * 97, vocab_size=290, add_prefix_space=False)
+    task = WordVectors(SkipGram(SkipGramConfig(vocab_size=tokenizer.vocab_size, d_model=11)), tokenizer)
+    tokens = [token for token, _ in nearest_tokens(task, "cat", tokenizer.vocab_size)]
+    assert " sees" in tokens
+    assert " cat" not in tokens  # the word itself
