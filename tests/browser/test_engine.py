@@ -99,7 +99,7 @@ def test_continuations_are_equal(task, call, text, tag):
 
 
 def test_a_text_of_several_parts_has_no_continuations(task, call):
-    with pytest.raises(Exception, match="the model reads at once: it has no continuations"):
+    with pytest.raises(Exception, match="there are no translations that begin with a given text"):
         call("continuations", text="word " * 300, prefix="", n=2, options={})
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from glassformer.cli import lines
+from glassformer.cli import standard_input
 from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
 from tests.journeys.conftest import ENVIRONMENT, RARE, SMALL, glassformer, write_lines
 from tests.journeys.test_bad_input import refused
@@ -326,12 +326,12 @@ def test_the_lines_of_a_file_are_processed_together_however_slowly_they_are_read
     def slow(_):
         for line in "ab":
             yield line
-            time.sleep(3 * lines.PAUSE_S)
+            time.sleep(3 * standard_input.PAUSE_S)
 
-    monkeypatch.setattr(lines, "read_lines", slow)
+    monkeypatch.setattr(standard_input, "read_lines", slow)
     with open(write_lines(tmp_path / "text", "ab")) as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert list(lines.input_chunks(9)) == [["a", "b"]]
+        assert list(standard_input.input_chunks(9)) == [["a", "b"]]
     with os.fdopen(os.pipe()[0]) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
-        assert list(lines.input_chunks(9)) == [["a"], ["b"]]
+        assert list(standard_input.input_chunks(9)) == [["a"], ["b"]]

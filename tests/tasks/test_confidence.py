@@ -123,7 +123,7 @@ def test_less_confident_lines_are_not_translated(with_confidence):
 
 def test_a_minimum_confidence_alone_does_not_print_the_confidence(with_confidence, monkeypatch):
     folder, task = with_confidence
-    monkeypatch.setattr("glassformer.cli.lines.read_lines", lambda _: iter(LINES))
+    monkeypatch.setattr("glassformer.cli.standard_input.read_lines", lambda _: iter(LINES))
     translate = partial(translate_lines, folder, json=False, quiet=True, device="cpu", threads=None)
     options = DecodeConfig(min_confidence=0, max_length=9)
     expected = [nbest[0] for nbest in task.translate(LINES, options)]

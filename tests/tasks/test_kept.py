@@ -192,5 +192,5 @@ def test_a_prefix_begins_the_first_part_of_a_long_text_only():
 def test_a_text_that_is_translated_in_parts_has_no_continuations():
     task = translator()
     text = "a black cat sat " * task.config.max_len
-    with pytest.raises(ConfigError, match="the model reads at once: it has no continuations"):
+    with pytest.raises(ConfigError, match="there are no translations that begin with a given text"):
         task.engine(DecodeConfig()).run(continuations(task, text, "", 3, DecodeConfig()))

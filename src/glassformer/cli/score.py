@@ -45,7 +45,8 @@ def score(
     """
     from glassformer.cli.bulk import log
     from glassformer.cli.files import check_exist, check_folder, check_no_options, refuse_without_files
-    from glassformer.cli.lines import MAX_CHUNK_LINES, make_warn, open_translator, scores_of_pairs
+    from glassformer.cli.lines import make_warn, open_translator, scores_of_pairs
+    from glassformer.cli.standard_input import MAX_CHUNK_LINES
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
     from glassformer.errors import ConfigError

@@ -349,8 +349,8 @@ def predict(inputs: ModelInputs, x: Tensor, top: int, *, is_last: bool) -> tuple
 def begins_word(side: Side, position: int) -> bool:
     """Whether a token is the first token of a word. Only first tokens are tagged."""
     offset, before = side.offsets[position], side.offsets[position - 1] if position else None
-    is_same_character = offset is not None and before is not None and before[0] == offset[0]
-    return offset is not None and not is_same_character and (offset[0] == 0 or side.text[offset[0] - 1].isspace())
+    has_same_start = offset is not None and before is not None and before[0] == offset[0]
+    return offset is not None and not has_same_start and (offset[0] == 0 or side.text[offset[0] - 1].isspace())
 
 
 def rollout(maps: list[Array]) -> Array:

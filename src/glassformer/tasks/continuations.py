@@ -109,8 +109,8 @@ def continuations(
         return []
     if len(parts) > 1:
         raise ConfigError(
-            f"the text is longer than the {task.config.max_len - 1} tokens that the model reads at once: it has no"
-            " continuations of a beginning.\n  Divide it."
+            f"the text is longer than the {task.config.max_len - 1} tokens that the model reads at once: there"
+            " are no translations that begin with a given text.\n  Divide it."
         )
     (part,) = parts
     if not task.is_translated(text, terms):

@@ -19,7 +19,7 @@ MAX_SUMMARY = 128
 leave free."""
 
 
-def number(stored: tuple[str, ...]) -> int:
+def stored_number(stored: tuple[str, ...]) -> int:
     """The number of a stored attribute; 0 if there is none."""
     return max((int(text) for text in stored if text.isdecimal()), default=0)
 
@@ -70,11 +70,11 @@ class Summarizer(DecoderTask[Example]):
     @property
     def longest_trained_source(self) -> int:
         """`trained_source_len` as a number that leaves a position for a summary; 0 if it is not known."""
-        return min(number(self.trained_source_len), self.config.max_len - 2)
+        return min(stored_number(self.trained_source_len), self.config.max_len - 2)
 
     @property
     def longest_trained_output(self) -> int:  # type: ignore[override]
-        return number(self.trained_target_len)
+        return stored_number(self.trained_target_len)
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
         wanted = options.max_length or max(MAX_SUMMARY, self.longest_trained_output)

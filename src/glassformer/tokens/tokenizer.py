@@ -19,8 +19,7 @@ DEFAULT_SPECIAL_TOKENS = (PAD, BOS, EOS)
 MASK, UNK = "<mask>", "<unk>"
 
 NEVER_ENCODED = "\ue000"
-"""First character of tokens that are only decoded: those of an imported model that the tokenizer of its sources has
-not."""
+"""Prefix of vocabulary entries that no text may be encoded to. Removed from input text and from decoded text."""
 
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 OTHERS = [byte for byte in range(0x100) if byte not in PRINTABLE]
@@ -240,7 +239,7 @@ class Tokenizer:
 
     @cached_property
     def target_warning(self) -> str:
-        """What is wrong with token ids of targets, if the model writes tokens that `encode` does not use."""
+        """Warning that a given target is encoded into other tokens than the model writes; empty if it is not."""
         n = sum(token.startswith(NEVER_ENCODED) for token in self.backend.get_vocab())
         if n * 100 < self.vocab_size:
             return ""

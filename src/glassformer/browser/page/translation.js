@@ -341,11 +341,11 @@ export class Translator {
     const { source, prefix: bare, written, detached } = this.begun(text, prefix, options.protect);
     const modelText = this.caseOf(source, glossary);
     const isRecased = modelText !== source;
-    const putCapitals = isRecased && isCapitals(source);
-    const begun = putCapitals ? this.recased(bare, 1) : bare;
+    const inCapitals = isRecased && isCapitals(source);
+    const begun = inCapitals ? this.recased(bare, 1) : bare;
     const [part, ...others] = this.partsOf(modelText, glossary, options.tag);
     if (!part) return [];
-    if (others.length) throw new Error(`The text is longer than the ${this.model.maxLength - 1} tokens that the model reads at once: it has no continuations of a beginning. Divide it.`);
+    if (others.length) throw new Error(`The text is longer than the ${this.model.maxLength - 1} tokens that the model reads at once: there are no translations that begin with a given text. Divide it.`);
     if (!this.isTranslated(source, glossary)) return whole.startsWith(written) ? [{ text: whole, ids: [], logProbs: [], missing: [] }] : [];
     const before = strip(begun) ? this.tokenizer.encode(begun) : [];
     const nTokens = Math.min(2 * n, MAX_BEAM);
@@ -368,7 +368,7 @@ export class Translator {
       const result = { ...output, missing: unmet(part.required, output.text).map(({ targets }) => targets.join("|")) };
       this.withConfidence(result, options);
       const rest = output.text.slice(begun.length);
-      result.text = mark + written + this.rest(begun, putCapitals ? upper(rest, this.language(1)) : rest, detached, source, isRecased);
+      result.text = mark + written + this.rest(begun, inCapitals ? upper(rest, this.language(1)) : rest, detached, source, isRecased);
       if (options.align) result.alignment = this.align(whole, result.text, isRecased);
       return result;
     });
