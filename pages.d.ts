@@ -198,6 +198,7 @@ declare global {
     prefix: string;
     first: number[];
     unknown: number | null;
+    targets: TokenizerRecord | null;
     merges?: string[];
     scores?: number[];
     lowercase?: boolean;

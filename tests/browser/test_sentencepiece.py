@@ -15,10 +15,12 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.interop.huggingface import import_folder
 from glassformer.interop.tokenizer import import_tokenizer
+from glassformer.tasks.continuations import continuations
 from glassformer.tasks.registry import load
 from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer
 from tests.browser.test_engine import TEXTS
 from tests.browser.test_tokenizer import random_texts, run
+from tests.interop.test_target_tokenizer import TARGETS, marian_folder
 from tests.interop.test_tokenizer import STRANGE, T5, marian, settings, train_spm
 from tests.interop.theirs import LINES, random_model
 
@@ -84,15 +86,8 @@ def test_the_tokenizer_of_llama(run, has_words):
 
 @pytest.mark.parametrize("family", ["marian", "t5"])
 def test_an_imported_translator(engines, marian, family, tmp_path):
-    folder, config, n = marian
     if family == "marian":
-        config = transformers.MarianConfig(
-            **config, vocab_size=n, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=8,
-            decoder_attention_heads=8, encoder_ffn_dim=96, decoder_ffn_dim=96, max_position_embeddings=50,
-            decoder_start_token_id=n - 1, activation_function="swish", scale_embedding=True,
-        )  # fmt: skip
-        random_model("MarianMTModel", config).save_pretrained(folder)
-        settings(folder, tokenizer_class="MarianTokenizer")
+        folder = marian_folder(*marian)
     else:
         folder = tmp_path / "t5"
         train_spm(folder)
@@ -109,6 +104,14 @@ def test_an_imported_translator(engines, marian, family, tmp_path):
         (found,) = call("translate", text=text, options={"beam": 2})
         assert (found["ids"], found["text"]) == (list(wanted.ids), wanted.text)
         assert found["logProbs"] == wanted.log_probs
+    targets = task.tokenizer.targets
+    assert (targets is task.tokenizer) == (family == "t5")
+    record = call("record", text=LINES[0], target=TARGETS[0])
+    assert record["sides"]["target"]["ids"][1:] == targets.encode(TARGETS[0])
+    options = DecodeConfig(precision="int8", beam=2)
+    wanted = task.engine(options).run(continuations(task, LINES[0], TARGETS[0], 5, options))
+    found = call("continuations", text=LINES[0], prefix=TARGETS[0], n=5, options={"beam": 2})
+    assert [x["text"] for x in found] == [x.text for x in wanted]
 
 
 def test_a_tokenizer_with_other_parts_is_refused(tmp_path):

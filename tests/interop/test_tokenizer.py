@@ -182,6 +182,9 @@ def test_text_is_never_encoded_to_target_only_tokens(marian):
     assert len(hidden) > 20
     text = " ".join(found.backend.id_to_token(i) for i in hidden)
     assert not {*found.encode(text)} & {*hidden}
+    assert not found.target_warning
+    (folder / "target.spm").unlink()
+    found = import_tokenizer(folder, config, "encoder-decoder")
     assert found.target_warning.startswith(f"{len(hidden):,} of the {n:,} tokens are those of target.spm only")
 
 

@@ -35,6 +35,7 @@ def tokenizer_record(tokenizer: Tokenizer) -> JsonObject:
         "prefix": tokenizer.special_tokens.prefix,
         "first": tokenizer.first_ids,
         "unknown": parts["model"]["vocab"][unknown] if (unknown := parts["model"].get("unk_token")) else None,
+        "targets": None if tokenizer.targets is tokenizer else tokenizer_record(tokenizer.targets),
         **found,
     }
 

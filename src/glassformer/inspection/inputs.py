@@ -233,9 +233,9 @@ def encoder_decoder_inputs(
         expected = search.hypotheses[0].ids
         target = t.decode(expected)
     else:
-        expected = truncate_target(t.encode(target), model.config.max_len - 1, t.eos_id, notes)
+        expected = truncate_target(t.targets.encode(target), model.config.max_len - 1, t.eos_id, notes)
     tgt_in = [model.config.bos_id, *expected[:-1]]
-    ids, target_offsets = t.offsets(target)
+    ids, target_offsets = t.targets.offsets(target)
     target_offsets = target_offsets if ids == [i for i in expected if i != t.eos_id] else []
     sides = {
         "source": side(t, "source", text, src, offsets[src_slice], len(tag)),

@@ -20,7 +20,7 @@ from glassformer.nn.block import TransformerBlock
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tokens import wordpiece
-from glassformer.tokens.tokenizer import UNK
+from glassformer.tokens.tokenizer import NEVER_ENCODED, UNK
 
 ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,
@@ -107,7 +107,7 @@ def vocabulary_map(shortlist: Shortlist, tokens: Sequence[str]) -> str:
 def vocabulary(task: AnyTask) -> list[str]:
     """Names of the vocabulary entries, all different. Rows of the embedding that have no token get a name too."""
     id_to_token = task.tokenizer.backend.id_to_token
-    return [id_to_token(i) or f"<unused {i}>" for i in range(task.config.vocab_size)]
+    return [(id_to_token(i) or f"<unused {i}>").removeprefix(NEVER_ENCODED) for i in range(task.config.vocab_size)]
 
 
 # Specifications: weights of a model under CTranslate2's names

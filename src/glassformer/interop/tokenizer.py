@@ -15,7 +15,7 @@ from glassformer.interop import sentencepiece as sp
 from glassformer.manifest import read_json
 from glassformer.model_config import Kind
 from glassformer.tasks.base import AnyTask
-from glassformer.tokens.tokenizer import SpecialTokens, Tokenizer, wrap_native_errors
+from glassformer.tokens.tokenizer import TARGET_TOKENIZER_FILE, SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
 SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
@@ -39,8 +39,10 @@ def import_tokenizer(source: Path, hf_config: JsonObject, kind: Kind) -> Tokeniz
     def read() -> Tokenizer:
         settings = read_settings(source)
         backend = read_tokenizer(source, hf_config, settings)
-        sp.encode_special_tokens_as_text(backend)
-        return Tokenizer(backend, find_special_tokens(source, hf_config, settings, backend, kind))
+        target = read_target_tokenizer(source, settings)
+        for each in filter(None, (backend, target)):
+            sp.encode_special_tokens_as_text(each)
+        return Tokenizer(backend, find_special_tokens(source, hf_config, settings, backend, kind), target)
 
     return wrap_native_errors(read, lambda problem: CheckpointError(f"{source}: no usable tokenizer: {problem}"))
 
@@ -85,6 +87,18 @@ def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) ->
             f"{source}: no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt or source.spm,"
             f" {', '.join(SENTENCEPIECE_FILES)}.\n  Download it with the model."
         )
+    add_tokens(backend, source, settings)
+    return backend
+
+
+def read_target_tokenizer(source: Path, settings: JsonObject) -> tokenizers.Tokenizer | None:
+    """Build the tokenizer of target texts of a folder that has another one for them."""
+    if (source / TARGET_TOKENIZER_FILE).exists():
+        return read_tokenizer_json(source / TARGET_TOKENIZER_FILE)
+    paths = source / "source.spm", source / "target.spm"
+    if not all(path.exists() for path in paths) or paths[0].read_bytes() == paths[1].read_bytes():
+        return None
+    backend = sp.marian_tokenizer(sp.read_sentencepiece(paths[1]), read_json(source / "vocab.json"))
     add_tokens(backend, source, settings)
     return backend
 
@@ -208,24 +222,11 @@ def decoder_start_token_id(source: Path) -> int | None:
 
 
 def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
-    """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does."""
+    """tokenizer.json and tokenizer_config.json with which transformers' AutoTokenizer encodes text as the task does.
+    Also the tokenizer of target texts, if it is another one."""
     tokenizer, config = task.tokenizer, task.config
     s, is_encoder = tokenizer.special_tokens, task.kind == "encoder"
-    backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
-    if s.prefix:
-        first = [normalizers.Prepend(s.prefix)]
-        backend.normalizer = normalizers.Sequence([*first, *([backend.normalizer] if backend.normalizer else [])])
-        backend.decoder = decoders.Sequence([backend.decoder, decoders.Strip(s.prefix, 1, 0)])
-    n_separators = 2 if getattr(config, "position_offset", 0) else 1  # only RoBERTa has an offset: A </s></s> B
-    single, pair = special_token_templates(s, task, n_separators)
-    ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
-    if s.first_token:
-        ids[s.first_token] = tokenizer.special_id(s.first_token)
-    backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
-    tokenizer_json = json.loads(backend.to_str())
-    for token in tokenizer_json["added_tokens"]:
-        if token["content"] == s.mask_token:
-            token["lstrip"] = True  # the space before a word is part of its token, so the mask replaces it too
+    tokenizer_json = exported_json(tokenizer, task)
     bos_role, eos_role = ("cls_token", "sep_token") if is_encoder else ("bos_token", "eos_token")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -241,7 +242,31 @@ def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
             "input_ids", *(["token_type_ids"] if getattr(config, "n_token_types", 0) > 1 else []), "attention_mask"
         ],
     }  # fmt: skip
-    return {"tokenizer.json": checkpoint.to_json(tokenizer_json), "tokenizer_config.json": checkpoint.to_json(settings)}
+    files = {"tokenizer.json": tokenizer_json, "tokenizer_config.json": settings}
+    if tokenizer.targets is not tokenizer:
+        files[TARGET_TOKENIZER_FILE] = exported_json(tokenizer.targets, task)
+    return {name: checkpoint.to_json(contents) for name, contents in files.items()}
+
+
+def exported_json(tokenizer: Tokenizer, task: AnyTask) -> JsonObject:
+    """Contents of a tokenizer.json with which `tokenizers` encodes text as a tokenizer of the task does."""
+    s = tokenizer.special_tokens
+    backend = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+    if s.prefix:
+        first = [normalizers.Prepend(s.prefix)]
+        backend.normalizer = normalizers.Sequence([*first, *([backend.normalizer] if backend.normalizer else [])])
+        backend.decoder = decoders.Sequence([backend.decoder, decoders.Strip(s.prefix, 1, 0)])
+    n_separators = 2 if getattr(task.config, "position_offset", 0) else 1  # only RoBERTa has an offset: A </s></s> B
+    single, pair = special_token_templates(s, task, n_separators)
+    ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
+    if s.first_token:
+        ids[s.first_token] = tokenizer.special_id(s.first_token)
+    backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
+    tokenizer_json: JsonObject = json.loads(backend.to_str())
+    for token in tokenizer_json["added_tokens"]:
+        if token["content"] == s.mask_token:
+            token["lstrip"] = True  # the space before a word is part of its token, so the mask replaces it too
+    return tokenizer_json
 
 
 def special_token_templates(s: SpecialTokens, task: AnyTask, n_separators: int) -> tuple[list[str], list[str]]:

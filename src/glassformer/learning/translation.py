@@ -73,12 +73,18 @@ class TextToTextObjective(Objective[ExampleT, PairBatch]):
         return []
 
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
-        src, tgt = (encode_with_codes(self.tokenizer, [self.task.texts(e)[side] for e in examples]) for side in (0, 1))
+        src, tgt = (
+            encode_with_codes(t, [self.task.texts(e)[i] for e in examples]) for i, t in enumerate(self.tokenizer.sides)
+        )
         src = [[*self.tag(example), *ids] for example, ids in zip(examples, src, strict=True)]
         limit = self.model.config.max_len
         rows: list[Row] = list(zip(src, tgt, strict=True))
         fits = [max(map(len, row)) < limit for row in rows]
         return list(compress(rows, fits)), [e for e, fit in zip(examples, fits, strict=True) if not fit]
+
+    def needed_max_len(self, example: ExampleT) -> int:
+        texts = self.task.texts(example)
+        return max(len(t.encode(text)) for t, text in zip(self.tokenizer.sides, texts, strict=True)) + 1
 
     def batch(self, rows: Sequence[Row]) -> PairBatch:
         t = self.tokenizer
@@ -207,7 +213,7 @@ class TranslationObjective(TextToTextObjective[Example]):
             )
             for i, change in changes.items()
         ]
-        src, tgt = (self.tokenizer.encode_batch([text[side] for text in texts]) for side in (0, 1))
+        src, tgt = (t.encode_batch([text[i] for text in texts]) for i, t in enumerate(self.tokenizer.sides))
         for i, row in zip(changes, zip(src, tgt, strict=True), strict=True):
             new[i] = ([*self.tag_of(rows[i]), *row[0]], row[1])
         return new

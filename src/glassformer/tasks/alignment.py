@@ -45,7 +45,10 @@ def word_weights(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) 
         task: a text-to-text task.
     """
     limit = task.config.max_len - 1
-    sides = [[words_of_tokens(text, task.tokenizer) for text in texts] for texts in (sources, targets)]
+    sides = [
+        [words_of_tokens(text, tokenizer) for text in texts]
+        for tokenizer, texts in zip(task.tokenizer.sides, (sources, targets), strict=True)
+    ]
     pairs = [(src[:limit], tgt[:limit]) for (src, _), (tgt, _) in zip(*sides, strict=True)]
     results = []
     for i, weights in enumerate(task.source.contributions(pairs)):

@@ -187,7 +187,7 @@ def move(task: "TextToTextTask[Any]", codes: Sequence[Code], round_: int, precis
     tried = [{code.text(positions): positions for positions in code.candidates(round_)} for code in codes]
     new = [(k, text) for k, texts in enumerate(tried) for text in texts if text not in codes[k].tried]
     sources = encode_with_codes(task.tokenizer, [code.source for code in codes])
-    targets = encode_with_codes(task.tokenizer, [text for _, text in new])
+    targets = encode_with_codes(task.tokenizer.targets, [text for _, text in new])
     fits = [max(len(target), len(sources[k])) < limit for (k, _), target in zip(new, targets, strict=True)]
     used = [(k, text, [*ids, eos]) for (k, text), ids, fit in zip(new, targets, fits, strict=True) if fit]
     log_probs = task.log_probs(

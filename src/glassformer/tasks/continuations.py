@@ -115,7 +115,7 @@ def continuations(
     (part,) = parts
     if not task.is_translated(text, terms):
         return [replace(join(task, whole, 0, []), text=whole)] if whole.startswith(begun.written) else []
-    before = task.tokenizer.encode(prefix) if prefix.strip() else []
+    before = task.tokenizer.targets.encode(prefix) if prefix.strip() else []
     n_tokens = min(2 * n, MAX_BEAM)
     next_token = options.model_copy(update={"beam": n_tokens, "nbest": n_tokens})
     (hypotheses,) = yield Sources([part.ids], next_token, [1], prefix=before)

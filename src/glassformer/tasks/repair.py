@@ -57,8 +57,8 @@ def from_similar(
             texts[i] = text
     eos, limit = task.tokenizer.eos_id, task.config.max_len
     sources, targets = (
-        [[*ids, eos] for ids in task.tokenizer.encode_batch(side)]
-        for side in ([given[i][0] for i in texts], [*texts.values()])
+        [[*ids, eos] for ids in tokenizer.encode_batch(side)]
+        for tokenizer, side in zip(task.tokenizer.sides, ([given[i][0] for i in texts], [*texts.values()]), strict=True)
     )
     fitting = [k for k, ids in enumerate(zip(sources, targets, strict=True)) if max(map(len, ids)) <= limit]
     scored = task.log_probs([sources[k] for k in fitting], [targets[k] for k in fitting], range(len(fitting)))

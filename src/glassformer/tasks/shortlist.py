@@ -29,7 +29,9 @@ def learn_shortlist(task: Translator, pairs: Iterable[Example], progress: Callab
     def rows() -> Iterator[Pair]:
         yield from (([tag], [task.tokenizer.eos_id]) for tag in tags_of(task.tokenizer).values())  # nothing more
         for chunk in chunks((pair for pair in pairs if pair.has_both_sides), CHUNK):
-            sides = [task.tokenizer.encode_batch([task.texts(pair)[side] for pair in chunk]) for side in (0, 1)]
+            sides = [
+                t.encode_batch([task.texts(pair)[i] for pair in chunk]) for i, t in enumerate(task.tokenizer.sides)
+            ]
             yield from (pair for pair in zip(*sides, strict=True) if max(map(len, pair)) < limit)
 
     learned = Shortlist.learn(rows(), task.config.vocab_size, task.tokenizer.eos_id, progress)

@@ -241,7 +241,7 @@ def decode(
     max_new_tokens: Callable[[int], int] | None,
 ) -> Decoding[tuple[list[list[Hypothesis]], set[int]]]:
     """The best hypotheses of each part, and the texts of which some repeated themselves and were decoded again."""
-    prefix = task.tokenizer.encode(options.prefix) if options.prefix else []
+    prefix = task.tokenizer.targets.encode(options.prefix) if options.prefix else []
     if len(prefix) >= (limit := task.config.max_len - 1):
         raise ConfigError(
             f"--prefix: {len(prefix):,} tokens, and a translation of this model has at most {limit:,}.\n"

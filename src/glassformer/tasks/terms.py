@@ -236,7 +236,7 @@ def edited_texts(
         results = (edits(rest, term, word, is_translation, begins_text=not begin) for word in positions)
         texts = list(dict.fromkeys(begin + text for text in chain.from_iterable(results)))
         found = []
-        for text, ids in zip(texts, task.tokenizer.encode_batch(texts), strict=True):
+        for text, ids in zip(texts, task.tokenizer.targets.encode_batch(texts), strict=True):
             if len(ids) > limit and output.is_truncated:
                 ids = ids[:limit]
                 text = task.tokenizer.decode(ids)

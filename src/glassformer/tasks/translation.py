@@ -197,7 +197,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
             raise ConfigError(f"{twice}: is in the ensemble twice.\n  Name other models, for instance of other --seed.")
         for other in others:
             name = other.source.stored.folder if other.source.stored else other
-            if other.tokenizer.to_json() != self.tokenizer.to_json():
+            if other.tokenizer.files() != self.tokenizer.files():
                 raise ConfigError(
                     f"{name}: has another vocabulary than the first model of the ensemble.\n"
                     "  Its models must be trained on the same files with the same --tokenizer and --vocab-size, for"
@@ -260,7 +260,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
             warn: called with the index of a pair that was truncated. Default: a Python warning.
         """
         limit, eos_id = self.config.max_len - 1, self.tokenizer.eos_id
-        sides = [self.tokenizer.encode_batch(texts) for texts in (sources, targets)]
+        sides = [t.encode_batch(texts) for t, texts in zip(self.tokenizer.sides, (sources, targets), strict=True)]
         for i, pair in enumerate(zip(*sides, strict=True)):
             if max(map(len, pair)) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
@@ -337,7 +337,7 @@ class Translator(TextToTextTask[Example]):
         return self.languages[side].lower().replace("_", "-").partition("-")[0] if len(self.languages) == 2 else ""
 
     def recased(self, text: str, side: int = 0) -> str:
-        return recased(text, self.tokenizer, self.language(side))
+        return recased(text, self.tokenizer.sides[side], self.language(side))
 
     def is_translated(self, text: str, terms: Terms | None) -> bool:
         """Whether a text has words in a script of the training, or a term."""

@@ -26,6 +26,9 @@ OTHERS = [byte for byte in range(0x100) if byte not in PRINTABLE]
 BYTE_OF = {chr(byte): byte for byte in PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(OTHERS)}
 """The byte of each character in the tokens of a byte-level tokenizer. Source: Radford et al. 2019, released code."""
 
+TARGET_TOKENIZER_FILE = "target_tokenizer.json"
+"""File of a model folder, only where another tokenizer encodes target texts."""
+
 TokenizerType = Literal["bpe", "unigram", "wordpiece", "word", "char", "byte"]
 
 Result = TypeVar("Result")
@@ -88,8 +91,27 @@ class Tokenizer:
     Names of special tokens in a text are encoded as ordinary text.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, specials: SpecialTokens = SpecialTokens()) -> None:
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        specials: SpecialTokens = SpecialTokens(),
+        target_backend: tokenizers.Tokenizer | None = None,
+    ) -> None:
+        """
+        Args:
+            target_backend: encodes target texts to the same vocabulary, if another tokenizer does than that of source
+                texts (Opus-MT).
+
+        Raises:
+            CheckpointError: a special token is not in the vocabulary, or the two vocabularies differ.
+        """
         self.backend, self.special_tokens = backend, specials
+        self.targets = self if target_backend is None else Tokenizer(target_backend, specials)
+        """The tokenizer of target texts."""
+        if self.targets is not self and self.targets.ids() != self.ids():
+            raise CheckpointError(
+                f"{TARGET_TOKENIZER_FILE}: another vocabulary than that of tokenizer.json.{COPY_AGAIN}"
+            )
         backend.encode_special_tokens = True  # "</s>" in a text is four characters, not the special token
         backend.no_padding()
         backend.no_truncation()
@@ -185,7 +207,15 @@ class Tokenizer:
         for name, value in asdict(specials).items():
             if not (isinstance(value, str) or (name in ("mask_token", "first_token") and value is None)):
                 raise CheckpointError(f"{config}: damaged: {name} is {value!r}, not a string.{COPY_AGAIN}")
-        return cls.from_json(text, specials)
+        tokenizer = cls.from_json(text, specials)
+        target = folder / TARGET_TOKENIZER_FILE
+        if not target.exists():
+            return tokenizer
+        try:
+            text = target.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{folder}: no usable tokenizer: {error}.{COPY_AGAIN}") from None
+        return cls(tokenizer.backend, specials, cls.from_json(text, specials).backend)
 
     @classmethod
     def from_json(cls, text: str, specials: SpecialTokens = SpecialTokens()) -> "Tokenizer":
@@ -207,7 +237,8 @@ class Tokenizer:
     def files(self) -> dict[str, str]:
         """Contents of the tokenizer files of a model folder, which `from_folder` reads."""
         names = {"tokenizer_class": "PreTrainedTokenizerFast", **asdict(self.special_tokens)}
-        return {"tokenizer.json": self.to_json(), "tokenizer_config.json": json.dumps(names, indent=2) + "\n"}
+        files = {"tokenizer.json": self.to_json(), "tokenizer_config.json": json.dumps(names, indent=2) + "\n"}
+        return files if self.targets is self else {**files, TARGET_TOKENIZER_FILE: self.targets.to_json()}
 
     def special_id(self, token: str) -> int:
         """Id of a special token.
@@ -219,6 +250,15 @@ class Tokenizer:
         if token_id is None:
             raise CheckpointError(f"tokenizer.json: the special token {token} is missing.")
         return token_id
+
+    def ids(self) -> dict[str, int]:
+        """The id of each token."""
+        return {name.removeprefix(NEVER_ENCODED): i for name, i in self.backend.get_vocab().items()}
+
+    @property
+    def sides(self) -> "tuple[Tokenizer, Tokenizer]":
+        """The tokenizers of source and target texts, mostly the same."""
+        return self, self.targets
 
     @property
     def vocab_size(self) -> int:
@@ -241,11 +281,12 @@ class Tokenizer:
     def target_warning(self) -> str:
         """Warning that a given target is encoded into other tokens than the model writes; empty if it is not."""
         n = sum(token.startswith(NEVER_ENCODED) for token in self.backend.get_vocab())
-        if n * 100 < self.vocab_size:
+        if self.targets is not self or n * 100 < self.vocab_size:
             return ""
         return (
-            f"{n:,} of the {self.vocab_size:,} tokens are those of target.spm only; given targets are encoded by"
-            " source.spm, into other tokens than the model writes"
+            f"{n:,} of the {self.vocab_size:,} tokens are those of target.spm only, which this folder lacks: given"
+            " targets are encoded by source.spm, into other tokens than the model writes.\n"
+            "  Import the model again, from a folder with target.spm"
         )
 
     @cached_property
@@ -279,7 +320,8 @@ class Tokenizer:
 
     def starts_word(self, token_id: int) -> bool:
         """Whether a token begins with a space."""
-        return (self.backend.id_to_token(token_id) or "").startswith(("Ġ", " ", "▁"))
+        name = self.backend.id_to_token(token_id) or ""
+        return name.removeprefix(NEVER_ENCODED).startswith(("Ġ", " ", "▁"))
 
     def for_words(self) -> "Tokenizer":
         """A tokenizer of the same vocabulary for texts that are single words.

@@ -155,7 +155,7 @@ function contributions(model, source, target) {
  */
 export function wordWeights(model, tokenizer, source, target) {
   const limit = model.maxLength - 1;
-  const [src, tgt] = [source, target].map((text) => wordsOfTokens(text, tokenizer));
+  const [src, tgt] = [wordsOfTokens(source, tokenizer), wordsOfTokens(target, tokenizer.targets)];
   const [srcIds, tgtIds] = [src, tgt].map(({ ids }) => ids.slice(0, limit));
   const nSource = wordsIn(source).length;
   const weights = wordsIn(target).map(() => zeros(nSource));

@@ -50,6 +50,8 @@ export class Tokenizer {
     this.idOf = new Map(vocab.map((token, id) => [token, id]));
     /** @type {string[]} */
     this.texts = []; // of tokens, by id: those that were asked for
+    /** @type {Tokenizer} */
+    this.targets = this; // that of target texts
   }
 
   /** @param {string} text @returns {number[]} */
@@ -97,6 +99,6 @@ export class Tokenizer {
 
   /** @param {number} id */
   startsWord(id) {
-    return /^[Ġ ▁]/u.test(this.vocab[id]);
+    return /^\ue000?[Ġ ▁]/u.test(this.vocab[id]); // U+E000: a token that no text is encoded to
   }
 }

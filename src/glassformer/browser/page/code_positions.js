@@ -150,14 +150,14 @@ function encodeWithCodes(tokenizer, text, codes) {
 export function codePositions(model, tokenizer, inline, sentence, output, positions, links) {
   const { eos, codes: codeIds } = model.header;
   const limit = model.maxLength - 1;
-  const ids = (text) => encodeWithCodes(tokenizer, text, codeIds);
   const results = [...positions];
   const codes = codesOf(inline, sentence, output, positions, links);
   for (const code of codes) {
-    const source = ids(code.source);
+    const source = encodeWithCodes(tokenizer, code.source, codeIds);
     for (let round = 0; round < (code.isPair ? N_ROUNDS : 1); round += 1) {
       const tried = new Map(code.candidates(round).map((candidate) => [code.text(candidate), candidate]));
-      const used = [...tried].filter(([text]) => !code.tried.has(text)).map(([text, candidate]) => ({ text, candidate, target: ids(text) }))
+      const used = [...tried].filter(([text]) => !code.tried.has(text))
+        .map(([text, candidate]) => ({ text, candidate, target: encodeWithCodes(tokenizer.targets, text, codeIds) }))
         .filter(({ target }) => Math.max(target.length, source.length) < limit);
       const scores = model.scores([...source.slice(0, limit - 1), eos], used.map(({ target }) => [...target, eos]));
       used.forEach(({ text, candidate }, i) => {

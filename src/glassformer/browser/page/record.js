@@ -284,7 +284,7 @@ export function record(searches, tokenizer, text, { off = [], begin = [], ...opt
   return model.without(off, () => {
     const searched = target === undefined ? searches.of(source, options, off) : undefined;
     const { nodes, best } = searched ? searchTree(header.eos, tokenizer, searched, options) : { nodes: [], best: [] };
-    const expected = searched ? searched.found[0].ids : [...tokenizer.encode(target), header.eos];
+    const expected = searched ? searched.found[0].ids : [...tokenizer.targets.encode(target), header.eos];
     const inputs = [header.bos, ...expected.slice(0, -1)];
     const [nSource, nTarget] = [source.length, inputs.length];
     model.start(source, nTarget, model.sourceReader);
@@ -301,7 +301,7 @@ export function record(searches, tokenizer, text, { off = [], begin = [], ...opt
     const predictions = predicted(last);
     const ofKind = (kind) => attention.filter((x) => x.kind === kind);
     const output = tokenizer.decode(expected);
-    const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.offsets(output)];
+    const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.targets.offsets(output)];
     const isOwn = own.ids.every((id, i) => id === expected[i]); // else the output is written with other tokens than it is read with
     return {
       format: 1, task: header.task, family: header.family, sizes: header.sizes, notes,

@@ -164,7 +164,7 @@ function editedTexts(translator, part, output, missing, prefix) {
     const positions = unique(atWords.map((word) => Math.max(0, word - nBegin))).sort((a, b) => a - b);
     const texts = unique(positions.flatMap((word) => edits(rest, term, word, isTranslation, !begin)).map((text) => begin + text));
     return texts.flatMap((whole) => {
-      let [text, ids] = [whole, tokenizer.encode(whole)];
+      let [text, ids] = [whole, tokenizer.targets.encode(whole)];
       if (ids.length > limit && output.isTruncated) {
         ids = ids.slice(0, limit);
         text = tokenizer.decode(ids);

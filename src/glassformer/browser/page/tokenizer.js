@@ -268,5 +268,7 @@ const KINDS = { bpe: Bpe, unigram: Unigram, char: Characters, word: Words, wordp
  * @param {TokenizerRecord} record @returns {Tokenizer}
  */
 export function tokenizerOf(record) {
-  return new KINDS[record.kind](record);
+  const tokenizer = new KINDS[record.kind](record);
+  if (record.targets) tokenizer.targets = tokenizerOf(record.targets);
+  return tokenizer;
 }

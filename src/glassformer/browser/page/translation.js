@@ -77,7 +77,7 @@ export class Translator {
    * @param {string} text @param {number} [side]
    */
   recased(text, side = 0) {
-    return recased(text, this.tokenizer, this.casedWord, this.language(side));
+    return recased(text, side ? this.tokenizer.targets : this.tokenizer, this.casedWord, this.language(side));
   }
 
   /**
@@ -347,7 +347,7 @@ export class Translator {
     if (!part) return [];
     if (others.length) throw new Error(`The text is longer than the ${this.model.maxLength - 1} tokens that the model reads at once: there are no translations that begin with a given text. Divide it.`);
     if (!this.isTranslated(source, glossary)) return whole.startsWith(written) ? [{ text: whole, ids: [], logProbs: [], missing: [] }] : [];
-    const before = strip(begun) ? this.tokenizer.encode(begun) : [];
+    const before = strip(begun) ? this.tokenizer.targets.encode(begun) : [];
     const nTokens = Math.min(2 * n, MAX_BEAM);
     const next = search(this.model, part.ids, { ...this.options({ beam: nTokens, nbest: nTokens, prefix: before }), maxTokens: 1 });
     /** @type {Map<string, PartOutput>} */

@@ -89,13 +89,15 @@ def whole_prompt(task: DecoderTask[Any], text: str, options: DecodeConfig) -> tu
 
 def completed(tokenizer: Tokenizer, request: Complete, text: str) -> Completed:
     """The output of a text-to-text model within the limits of a request."""
-    ids = tokenizer.encode(text)
+    ids = tokenizer.targets.encode(text)
     is_cut = request.max_tokens is not None and len(ids) > request.max_tokens
     if is_cut:
         text = tokenizer.decode_stable_prefix(ids[: request.max_tokens])
     if (stopped := truncate_at_stop(text, request.stop)) != text:
         text, is_cut = stopped, False
-    usage = Usage(prompt_tokens=len(tokenizer.encode(request.text)), completion_tokens=len(tokenizer.encode(text)))
+    usage = Usage(
+        prompt_tokens=len(tokenizer.encode(request.text)), completion_tokens=len(tokenizer.targets.encode(text))
+    )
     return Completed(text=text, finish_reason="length" if is_cut else "stop", usage=usage)
 
 
