@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.serve.admission import IN_FLIGHT_TOKENS, Overloaded, Scheduler
+from glassformer.serve.admission import IN_FLIGHT_TOKENS, Overloaded, Scheduler, TooLong
 from glassformer.serve.messages import Inspect
 from glassformer.serve.supervisor import Refused, Submitted, Unavailable
 
@@ -111,9 +111,6 @@ def test_a_request_that_cannot_be_done_in_time_is_refused_at_once():
     async def run():
         scheduler = Scheduler(Supervisor())
         texts = ["x" * 4000] * 10  # about 1,000 tokens each, a second in the simulated speed
-        with pytest.raises(Overloaded) as refused:
-            await compute(scheduler, units(scheduler, texts), "a", 9)
-        assert refused.value.retry_after_s >= 1
         admitted = asyncio.ensure_future(compute(scheduler, units(scheduler, texts), "a", 20))
         await settle()
         assert not admitted.done()
@@ -121,11 +118,27 @@ def test_a_request_that_cannot_be_done_in_time_is_refused_at_once():
         short = asyncio.ensure_future(compute(scheduler, units(scheduler, texts[:2]), "b", 9))
         await settle()
         assert not short.done()
-        with pytest.raises(Overloaded):
+        with pytest.raises(Overloaded) as refused:
             await compute(scheduler, units(scheduler, texts[:2]), "a", 9)
+        assert refused.value.retry_after_s >= 1
         for request in (admitted, short):
             request.cancel()
         await settle()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("speed", [0.1, 1.0])
+def test_a_request_that_is_too_long_without_others_is_not_asked_to_come_again(speed):
+    async def run():
+        scheduler = Scheduler(Supervisor())
+        scheduler.speed = speed
+        texts = ["x" * 4000] * 10
+        with pytest.raises(TooLong):
+            scheduler.admit(units(scheduler, texts), "a", 9)
+        scheduler.admit(units(scheduler, texts[:7]), "a", 9)  # also after a time of load that has passed
+        scheduler.speed = 2.0
+        scheduler.admit(units(scheduler, texts), "a", 9)
 
     asyncio.run(run())
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
-from glassformer.serve import supervisor
-from glassformer.serve.channel import HEADER, decode, encode
+from glassformer.serve import channel, supervisor
+from glassformer.serve.channel import HEADER, Channel, decode, encode
 from glassformer.serve.messages import (
     COMMANDS,
     REPLIES,
@@ -32,6 +34,7 @@ from glassformer.serve.messages import (
     Translated,
     Unloaded,
 )  # fmt: skip
+from glassformer.serve.worker.loop import Worker
 
 TEXT = st.text()
 SCALARS = st.none() | st.booleans() | st.integers(-9, 1 << 62) | TEXT
@@ -90,6 +93,28 @@ def test_a_message_that_is_not_expected_is_one_clear_error_without_its_text(mess
         list(decode(bytearray(HEADER.pack(len(data)) + data), COMMANDS))
     assert error in str(refused.value)
     assert "secret" not in str(refused.value).replace("cancel.secret", "")
+
+
+def test_an_answer_that_is_too_large_is_an_error_of_its_request(monkeypatch):
+    monkeypatch.setattr(channel, "MAX_MESSAGE_BYTES", 200)
+    ours, theirs = socket.socketpair()
+    with ThreadPoolExecutor(1) as thread, theirs, ours:
+        worker = Worker(Channel(theirs), {}, {}, {})
+        large = "x" * 201
+        worker.jobs = {1: SimpleNamespace(requests=(), advance=lambda: Translated(text=large))}
+        worker.calls.add(2, lambda: Called(output=[large]))
+        worker.calls.add(3, lambda: Called(output=["x"]))
+        running = thread.submit(worker.run)
+        received, ended = bytearray(), []
+        while len(ended) < 3:
+            received += ours.recv(1 << 16)
+            ended += [message for message in decode(received, REPLIES) if not isinstance(message, Alive)]
+        ours.shutdown(socket.SHUT_RDWR)
+        assert isinstance(running.exception(), EOFError)
+    error = "the answer is larger than 64 MiB; send fewer or shorter texts at once"
+    assert sorted(ended, key=lambda message: message.job_id) == [
+        Failed(job_id=1, error=error), Failed(job_id=2, error=error), Done(job_id=3, result=Called(output=["x"])),
+    ]  # fmt: skip
 
 
 WRONG_WORKER = """

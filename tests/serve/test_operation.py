@@ -113,13 +113,17 @@ def test_a_client_that_leaves_takes_its_requests_with_it(own):
 
 def test_what_cannot_be_answered_in_time_is_refused_at_once(folder):
     with running(folder, "--deadline", "0.3", models=("en-de",)) as server, ThreadPoolExecutor(30) as pool:
-        answers = list(pool.map(lambda i: server.translate(TEXTS), range(30)))
+        answers = list(pool.map(lambda i: server.translate(TEXTS[:9]), range(90)))
         statuses = {answer.status for answer in answers}
         assert statuses <= {200, 503}
         assert 503 in statuses
         refused = next(answer for answer in answers if answer.status == 503)
         assert int(refused.headers["retry-after"]) >= 1
         assert "Slowdown" in refused.json["error"]
+        too_long = server.translate("The cat. " * 2000, beam=16)
+        assert too_long.status == 413
+        assert "the limit of this server, 0.3 s" in too_long.json["error"]
+        assert "retry-after" not in too_long.headers
 
 
 def test_hosts_and_origins_that_are_not_allowed_are_refused(server):
@@ -288,6 +292,15 @@ def test_the_limits_are_printed(folder):
     done = subprocess.run([sys.executable, "-m", "glassformer", "serve", "--limits"], capture_output=True, text=True)
     assert "MAX_TEXT_CHARACTERS" in done.stdout
     assert "Most characters of the texts of one request." in done.stdout
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/languages", "/v1/models", "/nope", "/download_file/nope.txt"])
+def test_head_has_the_headers_of_get_without_the_body(server, path):
+    head, get = server.request("HEAD", path), server.get(path)
+    assert (head.status, head.body) == (get.status, b"")
+    names = ("content-type", "content-length")
+    assert [head.headers[name] for name in names] == [get.headers[name] for name in names]
+    assert server.request("HEAD", "/suggest").status == 405
 
 
 def test_connections_are_kept(server):

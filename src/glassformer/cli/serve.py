@@ -53,7 +53,8 @@ def serve(
         corrections: Folder for corrected translations that users send, as JSONL for `train`.
         precision: Arithmetic; auto is int8 on a CPU that has the kernels, bf16 on a GPU.
         threads: Number of CPU threads. Default: all cores.
-        deadline: Seconds in which a request must be answered; one that cannot is refused with status 503.
+        deadline: Seconds in which a request must be answered; one that cannot is refused: with status 413 if it cannot
+            without other requests, else 503.
         limits: Print the limits of requests, and end.
     """
     if limits:

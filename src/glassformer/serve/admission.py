@@ -42,6 +42,10 @@ class Overloaded(Exception):
         self.retry_after_s = max(MIN_RETRY_S, round(retry_after_s))
 
 
+class TooLong(Exception):
+    """A request would probably take longer than its deadline if there were no others."""
+
+
 @dataclass(eq=False)
 class Unit(Generic[ResultT]):
     """A text to compute."""
@@ -129,11 +133,16 @@ class Scheduler:
             deadline_s: seconds in which they must be done.
 
         Raises:
+            TooLong: they could not if there were no others.
             Overloaded: they cannot.
         """
-        wait_s = self.wait_s(client, sum(unit.seconds for unit in units))
-        if wait_s > MARGIN * deadline_s or self.n_waiting + len(units) > MAX_QUEUED:
-            raise Overloaded(wait_s - MARGIN * deadline_s)
+        seconds, limit_s = sum(unit.seconds for unit in units), MARGIN * deadline_s
+        # A measured speed below 1 may have passed: a server that has nothing else to compute tries.
+        if seconds / max(self.speed, 1.0) > limit_s:
+            raise TooLong
+        wait_s, is_idle = self.wait_s(client, seconds), not (self.in_flight or self.n_waiting)
+        if (wait_s > limit_s and not is_idle) or self.n_waiting + len(units) > MAX_QUEUED:
+            raise Overloaded(wait_s - limit_s)
 
     async def compute(self, units: Sequence[Unit[ResultT]], client: str, deadline_s: float) -> list[ResultT]:
         """Compute units that were admitted. If the caller is cancelled, they are.

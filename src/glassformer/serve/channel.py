@@ -13,9 +13,19 @@ from glassformer.serve.messages import COMMANDS, Command, Message, ReadT, Reply,
 HEADER = struct.Struct(">I")
 
 
+class MessageTooLong(ValueError):
+    """A message is longer than `MAX_MESSAGE_BYTES`."""
+
+
 def encode(message: Message) -> bytes:
-    """The bytes of a message."""
+    """The bytes of a message.
+
+    Raises:
+        MessageTooLong: the other process would refuse it.
+    """
     data = message.model_dump_json().encode()
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageTooLong(f"message of {len(data)} bytes")
     return HEADER.pack(len(data)) + data
 
 
@@ -31,7 +41,7 @@ def decode(data: bytearray, messages: TypeAdapter[ReadT]) -> Iterator[ReadT]:
     while len(data) >= HEADER.size:
         (length,) = HEADER.unpack_from(data)
         if length > MAX_MESSAGE_BYTES:
-            raise ValueError(f"message of {length} bytes")
+            raise MessageTooLong(f"message of {length} bytes")
         end = HEADER.size + length
         if len(data) < end:
             return
@@ -51,6 +61,7 @@ class Channel:
         """Send a message.
 
         Raises:
+            MessageTooLong: the other process would refuse it; nothing was sent.
             OSError: the other process has ended.
         """
         self.connection.sendall(encode(message))

@@ -64,7 +64,7 @@ WRITE_BUFFER_BYTES = 1 << 14
 """Bytes of answers beyond these that a client has not read, after which its next request waits."""
 
 DEADLINE_S = 15.0
-"""Seconds in which a request must be answered; one that cannot is refused."""
+"""Seconds in which a request must be answered; one that cannot is refused, with status 413 if it alone is too long."""
 
 FILE_S = 3600.0
 """Seconds in which a file must be translated."""
@@ -78,6 +78,9 @@ SILENCE_S = 5.0
 IMPORT_S = 60.0
 """Seconds without a message in which the model process may import PyTorch, before the first inspection."""
 
+ENCODE_S = 15.0
+"""Seconds without a message in which the model process may encode a large answer."""
+
 MAX_CRASHES = 2
 """A request that was being computed in this many crashes of the model process is refused."""
 
@@ -88,7 +91,7 @@ MAX_RESULT_BYTES = 256 << 20
 """Most bytes of results that are kept; the oldest are removed."""
 
 MAX_MESSAGE_BYTES = 64 << 20
-"""Longest message between the processes."""
+"""Longest message between the processes, also the largest answer."""
 
 STOP_S = 8.0
 """Seconds in which the requests that were begun can end when the server stops."""

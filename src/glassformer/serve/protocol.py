@@ -41,9 +41,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self.timer = self.loop.call_later(seconds, self.refuse, 408, "Request Timeout") if seconds else None
 
     def close_soon(self) -> None:
-        """Close the connection of a request that was answered before its body was read, after the answer is read."""
+        """Close the connection of a request that was answered before its body arrived, unless it arrives soon."""
         self.limit(None)
-        self.loop.call_later(CLOSE_S, self.transport.abort)
+        self.timer = self.loop.call_later(CLOSE_S, self.transport.abort)
 
     def refuse(self, status: int, reason: str, headers: str = "") -> None:
         """Answer a request that is not complete, and close the connection."""
@@ -76,8 +76,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.refuse(431, "Request Header Fields Too Large")
         if self.is_refused:
             return
-        length = next((value for name, value in self.headers if name == b"content-length"), b"0")
-        is_large = not length.isdigit() or int(length) > MAX_BODY_BYTES
+        headers = dict(self.headers)
+        length = headers.get(b"content-length", b"0")
+        is_unknown = b"transfer-encoding" in headers or not length.isdigit()
+        is_large = is_unknown or int(length) > MAX_BODY_BYTES
         self.limit(4 * BODY_S if is_large else BODY_S)
         super().on_headers_complete()
 
@@ -89,6 +91,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self.is_refused:
             self.limit(None)
             super().on_message_complete()
+            if self.cycle.response_complete:  # before the body had arrived: the connection waits for a request again
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
 
     def pause_writing(self) -> None:
         """Called when the client does not read what was sent."""
@@ -100,7 +106,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self.end_write_timer()
 
     def on_response_complete(self) -> None:
-        is_answered_early = self.cycle.more_body
+        # If the last request is not the one that is answered, its body has a time limit of its own.
+        is_answered_early = self.cycle.more_body and self.cycle.response_complete
         super().on_response_complete()
         if is_answered_early:
             self.close_soon()

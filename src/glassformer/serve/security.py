@@ -76,6 +76,8 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # uvicorn, which has the original, leaves the body out
         headers = dict(scope["headers"])
         origin = headers.get(b"origin", b"").decode("latin-1")
         netloc = headers.get(b"host", b"").decode("latin-1").lower()

@@ -16,7 +16,7 @@ from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.documents.reader import DocumentReader
 from glassformer.errors import CheckpointError, UserError
 from glassformer.serve import metrics
-from glassformer.serve.admission import Overloaded, Scheduler, Unit
+from glassformer.serve.admission import Overloaded, Scheduler, TooLong, Unit
 from glassformer.serve.errors import ApiError, Disconnected
 from glassformer.serve.languages import matching
 from glassformer.serve.limits import MAX_RESULT_BYTES, RESULT_S
@@ -241,22 +241,32 @@ class Service:
             files: the units are those of a file: other requests of the client do not wait for them.
 
         Raises:
-            ApiError: the server is overloaded, or cannot compute them.
+            ApiError: the server is overloaded, or cannot compute them, or not in time.
             Disconnected: the client has gone.
         """
         client = f"{client_of(request)}{' file' if files else ''}"
         deadline_s = deadline_s or self.settings.deadline_s
-        self.admit(units, client, deadline_s)
+        self.admit(units, client, deadline_s, files=files)
         return await self.answer(request, self.scheduler.compute(units, client, deadline_s))
 
-    def admit(self, units: Sequence[Unit[Any]], client: str, deadline_s: float) -> None:
+    def admit(self, units: Sequence[Unit[Any]], client: str, deadline_s: float, *, files: bool = False) -> None:
         """Check that units can be computed in time.
+
+        Args:
+            files: see `compute`.
 
         Raises:
             ApiError: they cannot.
         """
         try:
             self.scheduler.admit(units, client, deadline_s)
+        except TooLong:
+            advice = (
+                "send less text at once, or a smaller beam or max_tokens, or the text as a file to /translate_file;"
+                " the operator of the server can raise --deadline"
+            )
+            problem = f"this request would probably take longer than the limit of this server, {deadline_s:g} s"
+            raise ApiError(413, f"{problem}: {'split the file' if files else advice}") from None
         except Overloaded as error:
             raise overloaded(error) from None
 

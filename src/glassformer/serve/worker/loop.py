@@ -13,8 +13,8 @@ from pathlib import Path
 from glassformer.corpora.terms import Glossary
 from glassformer.errors import UserError
 from glassformer.generate.engine import Engine
-from glassformer.serve.channel import Channel
-from glassformer.serve.limits import IMPORT_S
+from glassformer.serve.channel import Channel, MessageTooLong
+from glassformer.serve.limits import ENCODE_S, IMPORT_S, MAX_MESSAGE_BYTES
 from glassformer.serve.messages import (
     Alive,
     AnyRequest,
@@ -74,7 +74,8 @@ class Worker:
                 if model.engine and model.engine.n_unfinished:
                     self.step(model, model.engine)
             for reply in self.calls.replies():
-                self.channel.send(reply)
+                self.channel.send(Alive(silent_s=ENCODE_S))  # it may have a vector for each token
+                self.end(reply)
             if (now := time.monotonic()) - told_at > ALIVE_S:
                 self.channel.send(Alive())
                 told_at = now
@@ -131,7 +132,16 @@ class Worker:
                 continue
             if result is not None:
                 del self.jobs[job_id]
-                self.channel.send(Done(job_id=job_id, result=result))
+                self.end(Done(job_id=job_id, result=result))
+
+    def end(self, reply: Done | Failed) -> None:
+        """Send how a job has ended. One with too large an answer has failed."""
+        try:
+            self.channel.send(reply)
+        except MessageTooLong:
+            limit = f"{MAX_MESSAGE_BYTES >> 20} MiB"
+            error = f"the answer is larger than {limit}; send fewer or shorter texts at once"
+            self.channel.send(Failed(job_id=reply.job_id, error=error))
 
     def step(self, model: ServedModel, engine: Engine) -> None:
         """A step of the requests of a model. If it cannot compute them, their jobs fail."""
