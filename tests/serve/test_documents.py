@@ -36,6 +36,11 @@ def test_a_text_file_is_translated_line_by_line(server):
     assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''%C3%BCber.de.TXT"
 
 
+def test_a_long_name_keeps_its_suffix(server):
+    found = download(server, upload(server, "x" * 300 + ".txt", b"The cat."))
+    assert found.headers["content-disposition"] == f"attachment; filename*=UTF-8''{'x' * 200}.de.txt"
+
+
 def test_html_keeps_its_tags(server):
     text = '<p class="x">The <b>cat</b> &lt;sat&gt;.</p><script>a<b</script>'
     found = server.translate(text, format="html").json["translatedText"]

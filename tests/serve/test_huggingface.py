@@ -82,6 +82,25 @@ def test_a_header_says_that_a_text_was_cut(server, model, inputs, parameters):
     assert "warning" not in short.headers
 
 
+def test_truncation_cuts_at_the_maximum_length_without_a_header(server, folder):
+    expected = pipeline(model=folder / "embedder", precision="auto")(LONG, truncation=True)
+    found = client(server, "embedder").feature_extraction(LONG, truncate=True)
+    assert found.shape == (1, len(expected[0]), len(expected[0][0]))
+    assert found[0, -1] == pytest.approx(expected[0][-1], abs=1e-5)
+    for model, body in (
+        ("embedder", {"truncate": True}),
+        ("embedder", {"parameters": {"truncate": True}}),
+        ("embedder", {"parameters": {"truncation": True}}),
+        ("sentiment", {"parameters": {"truncation": True}}),
+    ):
+        answer = server.post(f"/models/{model}", {"inputs": LONG, **body})
+        assert (answer.status, "warning" in answer.headers) == (200, False)
+    refused = server.post("/models/embedder", {"inputs": "The cat.", "normalize": True})
+    assert refused.status == 400
+    assert refused.json["error"] == "parameters: normalize: unknown; there are: truncate, truncation"
+    assert server.post("/models/embedder", {"inputs": "a", "parameters": {"truncate": [1]}}).status == 400
+
+
 def cut(inputs):
     """The same inputs with short texts."""
     if isinstance(inputs, dict):

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
@@ -7,8 +8,10 @@ import pytest
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.tasks.registry import load
+from tests.interop.ours import make
 from tests.serve import contract
-from tests.serve.models import TEXTS, running
+from tests.serve.models import TEXTS, Server, running
+from tests.serve.test_documents import upload
 
 OK = {"q": "The cat.", "source": "en", "target": "de"}
 
@@ -97,6 +100,62 @@ def test_languages_are_detected(server, text, language):
     assert found["detectedLanguage"]["language"] == language
     assert found["detectedLanguage"]["confidence"] > 90
     assert (found["translatedText"] == text) == (language == "de")
+
+
+def test_the_language_of_html_is_that_of_its_text(server):
+    text = '<button type="submit" class="the old man and a dog went home" title="damit">Die alte Katze </button>'
+    found = server.translate(text, format="html", source="auto").json
+    assert found["detectedLanguage"]["language"] == "de"
+    assert found["translatedText"] == text
+
+
+@pytest.fixture(scope="module")
+def chain(folder, tmp_path_factory) -> Iterator[Server]:
+    """A server from English to German, and from German to French by a model without confidence."""
+    path = tmp_path_factory.mktemp("chain")
+    task = make("translation", "transformer")
+    task.languages = ("de", "fr")
+    task.save(path / "de-fr")
+    with running(path, models=("de-fr", f"en-de={folder / 'en-de'}")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("others", [["2024."], ["2024.", "🎉", "a dog"], ["a dog", "Die Katze"]])
+def test_a_text_of_a_list_without_letters_or_with_few_takes_a_language_that_is_translated(chain, others):
+    texts = ["Der alte Mann saß auf der Matte und ging nach Hause.", *others]
+    found = chain.translate(texts, source="auto", target="fr").json
+    assert [row["language"] for row in found["detectedLanguage"]] == ["de"] * len(texts)
+
+
+def test_texts_in_a_language_that_is_not_translated_are_refused(chain):
+    for q in ("The old man and the dog went home.", ["The old man and the dog went home.", "2024."]):
+        answer = chain.translate(q, source="auto", target="fr")
+        assert (answer.status, answer.json["error"][:25]) == (400, "en to fr is not supported")
+    assert chain.translate("2024.", source="auto", target="fr").json["translatedText"] == "2024."
+
+
+@pytest.mark.parametrize("text_format", ["text", "html"])
+def test_min_confidence_needs_a_model_with_confidence(chain, text_format):
+    answer = chain.translate("Die Katze.", source="de", target="fr", min_confidence=0.5, format=text_format)
+    assert answer.status == 400
+    assert "the model de-fr has no confidence" in answer.json["error"]
+    assert "glassformer calibrate" in answer.json["error"]
+    for name, data in (("a.txt", b"Die Katze."), ("a.po", b'msgid "Die Katze."\nmsgstr ""\n')):
+        answer = upload(chain, name, data, source="de", target="fr", min_confidence="0.5")
+        assert answer.status == 400
+        assert "the model de-fr has no confidence" in answer.json["error"]
+
+
+def test_empty_fields_of_a_form_are_as_if_they_were_not_there(server):
+    names = ("beam", "alternatives", "format", "protect", "align", "confidence", "min_confidence", "prefix", "glossary")
+    empty = dict.fromkeys((*names, "memory", "terms", "tag", "api_key"), "")
+    for fields in ({"q": "The cat.\nA dog."}, {"q": ["The cat.", "A dog."]}):
+        found, expected = (server.form("/translate", {**OK, **fields, **more}).json for more in (empty, {}))
+        assert found == expected
+    html = {**OK, "format": "html", "prefix": ""}
+    assert server.form("/translate", html).status == 200
+    names = ("protect", "min_confidence", "progress", "only", "to", "glossary")
+    assert upload(server, "a.txt", b"The cat.", **dict.fromkeys(names, "")).status == 200
 
 
 def test_alternatives_are_the_next_best_hypotheses(server, translator):

@@ -55,6 +55,13 @@ def test_a_stream_has_the_text_of_the_whole_answer(server, stop):
     assert [reason for reason in reasons if reason] == [whole["choices"][0]["finish_reason"]]
 
 
+def test_no_text_divides_an_event_of_a_stream_into_lines(server):
+    prompt = "The\u2028cat\u2029is\x85old\x1c."
+    answer = server.post("/v1/completions", {**PROMPT, "prompt": prompt, "echo": True, "stream": True})
+    assert all(line.startswith("data: ") for line in answer.body.decode().splitlines() if line)
+    assert events(answer)[0]["choices"][0]["text"] == prompt
+
+
 def test_several_prompts_and_echo(server):
     found = server.post("/v1/completions", {**PROMPT, "prompt": ["The cat", "A dog"], "echo": True}).json["choices"]
     assert [choice["index"] for choice in found] == [0, 1]

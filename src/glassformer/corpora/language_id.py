@@ -43,6 +43,11 @@ def n_grams(text: str) -> Counter[str]:
     return Counter(padded[i : i + n] for n in range(1, MAX_N + 1) for i in range(len(padded) - n + 1))
 
 
+def has_letters(text: str) -> bool:
+    """Whether the part of a text that is examined has letters."""
+    return bool(n_grams(text))
+
+
 @dataclass(slots=True)
 class Profile:
     """Counts of the n-grams of a language."""

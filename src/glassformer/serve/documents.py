@@ -25,7 +25,14 @@ from glassformer.serve.messages import Translated
 from glassformer.serve.requests import FILE, check_text, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
-from glassformer.serve.translation import Control, Translate, detected, none_if_empty, translation_unit
+from glassformer.serve.translation import (
+    Control,
+    Translate,
+    check_confidence,
+    detected,
+    none_if_empty,
+    translation_unit,
+)
 
 
 class TranslateFile(Control):
@@ -34,7 +41,7 @@ class TranslateFile(Control):
     source: str
     target: str
     api_key: str | None = None
-    progress: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+    progress: Annotated[str | None, BeforeValidator(none_if_empty)] = Field(default=None, pattern=r"^[0-9a-f]{32}$")
     only: Annotated[Only, BeforeValidator(lambda value: value or "empty")] = "empty"
     to: Annotated[Exchange | None, BeforeValidator(none_if_empty)] = None
     min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
@@ -78,7 +85,12 @@ async def translated(
         to: see `tasks.files.translate_document`, also for `name`.
         deadline_s: seconds in which a file must be translated. Default: that of other requests.
         progress: its first number becomes that of the segments that are translated.
+
+    Raises:
+        ApiError: a model lacks what the request needs, or they cannot be computed.
     """
+    for _, model in documents:
+        check_confidence(service.model(model), body.min_confidence)
     units = [
         translation_unit(
             service,
@@ -133,17 +145,37 @@ def is_marked(document: AnyDocument, body: Translate, to: Exchange | None) -> bo
     return body.min_confidence is not None and bool(document.entries or to)
 
 
+async def read_html(service: Service, texts: Sequence[str]) -> list[AnyDocument]:
+    """The documents of texts in HTML.
+
+    Raises:
+        ApiError: see `read_document`.
+    """
+    return [await read_document(service.reader, "q.html", text.encode()) for text in texts]
+
+
+def sample_of(document: AnyDocument) -> str:
+    """Text by which the language of a document can be detected."""
+    return "\n".join(segment.text for segment in document.segments[:100])
+
+
 async def translate_html(
-    request: Request, service: Service, texts: Sequence[str], models: Sequence[str | None], body: Translate
+    request: Request,
+    service: Service,
+    texts: Sequence[str],
+    documents: Sequence[AnyDocument],
+    models: Sequence[str | None],
+    body: Translate,
 ) -> list[Translated]:
-    """The translations of texts in HTML."""
+    """The translations of texts in HTML.
+
+    Args:
+        documents: those of the texts.
+        models: name of the model of each text; None for one that stays as it is.
+    """
     body = body.model_copy(update={"alternatives": 0, "align": False, "confidence": False})
-    documents = [
-        (await read_document(service.reader, "q.html", text.encode()), model)
-        for text, model in zip(texts, models, strict=True)
-        if model
-    ]
-    rendered = iter(await translated(request, service, documents, body))
+    given = [(document, model) for document, model in zip(documents, models, strict=True) if model]
+    rendered = iter(await translated(request, service, given, body))
     return [
         Translated(text=next(rendered).decode() if model else text) for text, model in zip(texts, models, strict=True)
     ]
@@ -163,7 +195,9 @@ def router(service: Service) -> APIRouter:
             raise ApiError(400, "Invalid request: missing file parameter", param="file")
         body = parse(TranslateFile, fields)
         body.check_names(service)
-        name = check_text(PurePath((file.filename or "").replace("\\", "/")).name, "file")[:200]
+        path = PurePath(check_text((file.filename or "").replace("\\", "/"), "file"))
+        stem, suffix = path.stem[:200], path.suffix
+        name = f"{stem}{suffix}"
         data = await file.read()
         charge(request, service, body.api_key, len(data))
         target = service.code(body.target)
@@ -175,8 +209,7 @@ def router(service: Service) -> APIRouter:
         if body.source == "auto" and declared:
             source = service.code(declared)
         elif body.source == "auto":
-            sample = "\n".join(segment.text for segment in document.segments[:100])
-            source = detected(service, [sample])[0]["language"]
+            source = detected(service, [sample_of(document)], target)[0]["language"]
         else:
             source = service.code(body.source)
         model = service.translator(source, target)
@@ -196,9 +229,8 @@ def router(service: Service) -> APIRouter:
                 )  # fmt: skip
         finally:
             service.progress.pop(body.progress or "", None)
-        path = PurePath(name)
-        suffix = path.suffix + (SUFFIXES[body.to] if body.to else "")
-        key = service.results.add(data, f"{path.stem}.{target}{suffix}", "application/octet-stream")
+        suffix += SUFFIXES[body.to] if body.to else ""
+        key = service.results.add(data, f"{stem}.{target}{suffix}", "application/octet-stream")
         answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{suffix.lower()}"}
         return answer | ({"notes": list(document.notes)} if document.notes else {})
 

@@ -18,7 +18,7 @@ from glassformer.serve.security import charge
 from glassformer.serve.service import Service
 from glassformer.serve.translation import DEFAULT_BEAM, check_tag
 
-IGNORED = {"src_lang", "tgt_lang", "clean_up_tokenization_spaces", "truncation", "return_full_text", "details"}
+IGNORED = {"src_lang", "tgt_lang", "clean_up_tokenization_spaces", "return_full_text", "details"}
 """Parameters that a model of one pair of languages does not need, and those of the output that `inputs` has."""
 
 CALL_PARAMETERS = {
@@ -33,10 +33,13 @@ CALL_PARAMETERS = {
     "zero-shot-classification": {"candidate_labels", "hypothesis_template", "multi_label"},
     "sentence-similarity": set(),
 }  # fmt: skip
-"""Parameters of what is not generated token by token, by pipeline."""
+"""Parameters of what is not generated token by token, by pipeline; all have `truncation` besides."""
+
+BESIDE_INPUTS = ("normalize", "prompt_name", "truncate", "truncation_direction")
+"""Parameters that the client sends beside `inputs` (feature-extraction)."""
 
 
-class Inference(BaseModel):
+class Inference(BaseModel, extra="allow"):
     """A request to a model."""
 
     inputs: Any
@@ -113,14 +116,17 @@ def router(service: Service) -> APIRouter:
             return await generated(request, service, info, body)
         if info.pipeline is None:
             raise ApiError(400, f"{name}: its task, {info.task}, has no pipeline")
-        known = CALL_PARAMETERS[info.pipeline]
-        parameters = {key: value for key, value in body.parameters.items() if key not in IGNORED}
+        known = {*CALL_PARAMETERS[info.pipeline], "truncation"}
+        beside = {key: value for key, value in (body.model_extra or {}).items() if key in BESIDE_INPUTS}
+        parameters = {key: value for key, value in (beside | body.parameters).items() if key not in IGNORED}
         if unknown := parameters.keys() - known:
             raise ApiError(
                 400, f"parameters: {', '.join(sorted(unknown))[:200]}: unknown; there are: {known_names(known)}"
             )
         if info.embeds and isinstance(body.inputs, dict):
             return await similarities(request, response, service, name, body.inputs)
+        if "truncate" in parameters:
+            parameters["truncation"] = parameters.pop("truncate")
         inputs, parameters = arguments(info.pipeline, body.inputs, parameters)
         call = Call(model=name, inputs=inputs, parameters=parameters)
         (result,) = await service.compute(request, [service.scheduler.unit(call, " " * n)])
@@ -208,7 +214,8 @@ def arguments(pipeline: str, inputs: Any, parameters: JsonObject) -> tuple[Any, 
 
 async def generated(request: Request, service: Service, info: ModelInfo, body: Inference) -> Any:
     """The outputs of a model that generates text."""
-    given = {key: value for key, value in body.parameters.items() if key not in IGNORED and value is not None}
+    without_effect = {*IGNORED, "truncation"}  # a prompt is never cut
+    given = {key: value for key, value in body.parameters.items() if key not in without_effect and value is not None}
     given |= given.pop("generate_parameters", None) or {}
     if unknown := given.keys() - GenerationParameters.model_fields.keys():
         names = known_names(set(GenerationParameters.model_fields))

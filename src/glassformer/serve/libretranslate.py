@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from glassformer.config import JsonObject
 from glassformer.documents.reader import FORMATS
-from glassformer.serve.documents import translate_html
+from glassformer.serve.documents import read_html, sample_of, translate_html
 from glassformer.serve.errors import ApiError, documented
 from glassformer.serve.languages import name_of
 from glassformer.serve.limits import MAX_SUGGESTIONS_BYTES, MAX_TEXT_CHARACTERS
@@ -19,7 +19,7 @@ from glassformer.serve.messages import Translated
 from glassformer.serve.requests import FORMS, described, parse, read_fields
 from glassformer.serve.security import charge
 from glassformer.serve.service import Service
-from glassformer.serve.translation import Texts, Translate, checked_texts, detected, translation_unit
+from glassformer.serve.translation import Texts, Translate, check_detection, checked_texts, detected, translation_unit
 
 
 class Detect(BaseModel):
@@ -84,14 +84,18 @@ def router(service: Service) -> APIRouter:
         texts = checked_texts(body.q)
         charge(request, service, body.api_key, sum(map(len, texts)))
         body.check_names(service)
-        if body.prefix is not None and (len(texts) > 1 or "\n" in texts[0] or body.format == "html"):
-            raise ApiError(400, "Invalid request: prefix: only for one line of text", param="prefix")
+        if len(texts) > 1 or "\n" in texts[0] or body.format == "html":
+            if body.prefix:
+                raise ApiError(400, "Invalid request: prefix: only for one line of text", param="prefix")
+            body = body.model_copy(update={"prefix": None})
         target = service.code(body.target)
-        found = detected(service, texts) if body.source == "auto" else None
+        documents = await read_html(service, texts) if body.format == "html" else None
+        samples = list(map(sample_of, documents)) if documents else texts
+        found = detected(service, samples, target) if body.source == "auto" else None
         sources = [row["language"] for row in found] if found else [service.code(body.source)] * len(texts)
         models = [service.translator(source, target) for source in sources]
-        if body.format == "html":
-            answers = await translate_html(request, service, texts, models, body)
+        if documents:
+            answers = await translate_html(request, service, texts, documents, models, body)
         else:
             units = [translation_unit(service, m, t, body) for t, m in zip(texts, models, strict=True) if m]
             results = iter(await service.compute(request, units))
@@ -103,8 +107,7 @@ def router(service: Service) -> APIRouter:
         body = parse(Detect, await read_fields(request))
         texts = checked_texts(body.q)
         charge(request, service, body.api_key, 0)
-        if not service.profiles.languages:
-            detected(service, texts)
+        check_detection(service)
         ranked = service.profiles.detect("\n".join(texts))
         return [{"confidence": round(100 * p, 1), "language": language} for language, p in ranked if p >= 0.001]
 

@@ -228,7 +228,7 @@ async def generate(
             try:
                 results = await translate_errors(work)
             except ApiError as error:
-                yield f"data: {bytes(error_response('/v1/', error).body).decode()}\n\n"
+                yield data(json.loads(bytes(error_response("/v1/", error).body)))
                 return
             for i, result in enumerate(results):
                 if result.text:
@@ -249,5 +249,5 @@ async def generate(
 
 
 def data(record: object) -> str:
-    """An event of a stream."""
-    return f"data: {json.dumps(record, ensure_ascii=False)}\n\n"
+    """An event of a stream. It has no line separators of Unicode, at which clients in Python may divide it."""
+    return f"data: {json.dumps(record)}\n\n"

@@ -188,6 +188,10 @@ class Service:
                 pairs.setdefault(languages, name)
         return pairs
 
+    def sources(self, target: str) -> set[str]:
+        """The languages that need no translation to a language, or have a translator to it."""
+        return {target, *(source for source, other in self.pairs if other == target)}
+
     @property
     def codes(self) -> list[str]:
         """All languages."""

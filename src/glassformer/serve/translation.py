@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from glassformer.config import JsonObject
+from glassformer.corpora.language_id import has_letters
 from glassformer.documents.inline import Inner
 from glassformer.serve import messages
 from glassformer.serve.admission import Unit
@@ -35,6 +36,9 @@ def list_of_json(value: Any) -> Any:
 
 
 Texts = str | list[str]
+Switch = Annotated[bool, BeforeValidator(lambda value: False if value == "" else value)]
+"""An option that is off in an empty field of a form."""
+
 Forms = Annotated[str, Field(max_length=200, pattern=r"^[^|]*[^\s|][^|]*(\|[^|]*[^\s|][^|]*)*$")]
 """One or more forms of a term, separated by |."""
 
@@ -46,7 +50,7 @@ class Control(BaseModel):
 
     glossary: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     terms: Annotated[list[Pair], BeforeValidator(list_of_json)] = Field(default=[], max_length=MAX_TERMS)
-    protect: bool = False
+    protect: Switch = False
     memory: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     tag: Annotated[str | None, BeforeValidator(none_if_empty)] = None
 
@@ -77,8 +81,8 @@ class Translate(Control):
     api_key: str | None = None
     beam: Annotated[int | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=1, le=MAX_BEAM)
     prefix: str | None = None
-    align: bool = False
-    confidence: bool = False
+    align: Switch = False
+    confidence: Switch = False
     min_confidence: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(default=None, ge=0, le=1)
 
 
@@ -110,6 +114,17 @@ def check_tag(info: messages.ModelInfo, tag: str | None) -> None:
         raise ApiError(400, f"there is no tag {tag[:100]!r}; there are: {known}", param="tag")
 
 
+def check_confidence(info: messages.ModelInfo, least: float | None) -> None:
+    """Check that a model has the confidence that `min_confidence` needs.
+
+    Raises:
+        ApiError: it has not.
+    """
+    if least is not None and "confidence" not in info.features:
+        advice = "leave min_confidence out, or add it to the folder: glassformer calibrate FOLDER --src FILE --ref FILE"
+        raise ApiError(400, f"the model {info.id} has no confidence; {advice}", param="min_confidence")
+
+
 def translation_unit(
     service: Service,
     model: str,
@@ -128,6 +143,7 @@ def translation_unit(
     info = service.model(model)
     features = info.features
     check_tag(info, body.tag)
+    check_confidence(info, body.min_confidence)
     beam = max(body.beam or DEFAULT_BEAM, body.alternatives + 1)
     requirements = messages.Requirements(
         glossary=body.glossary,
@@ -158,13 +174,35 @@ def translation_unit(
     return service.scheduler.unit(translate, text, beam=beam)
 
 
-def detected(service: Service, texts: Sequence[str]) -> list[JsonObject]:
-    """The language of each text, with its probability in percent."""
+def check_detection(service: Service) -> None:
+    """Check that the server can detect languages.
+
+    Raises:
+        ApiError: it cannot.
+    """
     if not service.profiles.languages:
         raise ApiError(
             400,
             "auto is not supported: the models were trained without language detection",
             param="source",
         )
-    best = [service.profiles.detect(text)[0] for text in texts]
-    return [{"confidence": round(100 * p, 1), "language": language} for language, p in best]
+
+
+def detected(service: Service, texts: Sequence[str], target: str) -> list[JsonObject]:
+    """The most probable language of each text that can be translated to the target, with its probability in percent.
+    A text without letters has that of all texts together.
+
+    Raises:
+        ApiError: the server cannot detect languages, or all texts together are in one that cannot be translated.
+    """
+    check_detection(service)
+    detect, sources, together = service.profiles.detect, service.sources(target), "\n".join(texts)
+    if has_letters(together):
+        service.translator(detect(together)[0][0], target)
+
+    def best(text: str) -> tuple[str, float]:
+        ranked = detect(text)
+        return next((row for row in ranked if row[0] in sources), ranked[0])
+
+    found = [best(text if has_letters(text) else together) for text in texts]
+    return [{"confidence": round(100 * p, 1), "language": language} for language, p in found]
