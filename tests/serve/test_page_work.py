@@ -1,10 +1,12 @@
 """What people do on the page: long texts, files, glossary, corrections; in Chromium, with a real server."""
 
 import ast
+import io
 import json
 import subprocess
 import sys
 
+import docx
 import pytest
 
 from tests.serve.models import running
@@ -280,6 +282,23 @@ def test_a_file_becomes_a_translation_memory(opened):
         page.get_by_role("link", name="Download a.txt").click()
     assert download.value.suggested_filename.endswith(".tmx")
     assert "<seg>The cat.</seg>" in open(download.value.path()).read()
+
+
+def test_the_glossary_is_used_for_a_packed_file_whose_language_is_detected(opened):
+    """Its language cannot be detected by its bytes."""
+    file, document = io.BytesIO(), docx.Document()
+    document.add_paragraph("The cat sat.")
+    document.save(file)
+    page = opened(routes={"**/detect": lambda route: route.fulfill(json=[{"language": "de", "confidence": 90}])})
+    page.get_by_text("Glossary").click()
+    term(page, 0, "cat", "Katzentier")
+    page.get_by_label("Source language").select_option("auto")
+    page.get_by_label("Target language").select_option("de")
+    page.get_by_role("tab", name="Files").click()
+    page.set_input_files("#file", {"name": "a.docx", "mimeType": "application/zip", "buffer": file.getvalue()})
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download a.docx").click()
+    assert "Katzentier" in docx.Document(download.value.path()).paragraphs[0].text
 
 
 # Glossary and translation memory

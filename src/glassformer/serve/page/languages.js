@@ -41,6 +41,11 @@ export class Languages {
     return (this.rows.get(code)?.targets ?? []).filter((other) => other !== code);
   }
 
+  /** @param {string} target */
+  sourcesOf(target) {
+    return this.codes.filter((code) => this.targetsOf(code).includes(target));
+  }
+
   /** @param {string} wanted */
   setTargets(wanted) {
     const codes = this.targetsOf(this.source.value);
@@ -57,7 +62,7 @@ export class Languages {
   get pair() {
     const target = this.target.value;
     const detected = this.detected !== target && this.detected;
-    const source = this.isAuto ? (detected || this.codes.find((code) => this.targetsOf(code).includes(target))) : this.source.value;
+    const source = this.isAuto ? (detected || this.sourcesOf(target)[0]) : this.source.value;
     return [source, target];
   }
 

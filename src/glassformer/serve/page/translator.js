@@ -26,6 +26,7 @@ import { views } from "./views.js";
 const IS_MAC = /^(?:Mac|iP)/.test(navigator.platform); // where Alt with a letter is another letter
 const ALT = IS_MAC ? "Ctrl + Alt" : "Alt";
 const MANY = 20; // sentences, from which on the number of those that are translated is shown
+const ZIP = "PK\x03\x04"; // the beginning of a packed file, such as .docx
 const N_SENTENCES = 3; // other translations of a whole sentence
 
 /**
@@ -303,13 +304,21 @@ export function translator(rows, models, settings) {
    */
   async function fieldsOf(file) {
     const { source, target } = options();
-    let from = source;
-    if (source === "auto") {
-      const beginning = (await file.slice(0, 4000).text()).replace(/<[^>]*>/g, " ").replaceAll("\0", "");
-      const [found] = beginning.trim() ? await post("/detect", { q: beginning }) : [];
-      from = found?.language ?? languages.pair[0];
-    }
-    return { source, target, terms: JSON.stringify(usedOf(glossary.termsOf([from, target]))), ...choices.fields };
+    const froms = source === "auto" ? await sourcesOf(file, target) : [source];
+    const terms = froms.flatMap((from) => glossary.termsOf([from, target]));
+    return { source, target, terms: JSON.stringify(usedOf(terms)), ...choices.fields };
+  }
+
+  /**
+   * The language of a file; all that it may be in, if it is packed.
+   * @param {File} file @param {string} target @returns {Promise<string[]>}
+   */
+  async function sourcesOf(file, target) {
+    const text = await file.slice(0, 4000).text();
+    if (text.startsWith(ZIP)) return languages.sourcesOf(target);
+    const beginning = text.replace(/<[^>]*>/g, " ").replaceAll("\0", "");
+    const [found] = beginning.trim() ? await post("/detect", { q: beginning }) : [];
+    return [found?.language ?? languages.pair[0]];
   }
 
   const section = el("section", { class: "translator" },
