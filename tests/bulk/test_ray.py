@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from glassformer.bulk import ray_actors
 from glassformer.bulk.chunks import Chunk
 from glassformer.bulk.ray_actors import Actors
+from glassformer.cli import bulk
+from glassformer.cli.jobs import Job
+from glassformer.cli.options import BulkOptions
 from glassformer.errors import ConfigError, UserError
 
 
@@ -85,6 +89,23 @@ def test_each_chunk_gets_its_own_outputs_in_whatever_order_they_come(ray):
     assert ray.most_waiting == 4
     workers.close()
     assert ray.is_up is None
+
+
+def test_actors_get_absolute_paths(ray, monkeypatch, tmp_path):
+    """They have another working folder."""
+    monkeypatch.chdir(tmp_path)
+    jobs = []
+    monkeypatch.setattr(bulk, "open_answer", lambda: lambda job: jobs.append(job) or {})
+    options = {"beam": 2, "glossary": "terms.tsv", "memory": ("a.tmx", "b")}
+    job = Job("translate", "en-fr", options, ensemble=("other",))
+    with bulk.open_workers(job, BulkOptions(ray="local", cache=Path("c")), quiet=True):
+        pass
+    (found,) = jobs
+    assert found["options"] == {
+        "beam": 2, "glossary": f"{tmp_path}/terms.tsv", "memory": [f"{tmp_path}/a.tmx", f"{tmp_path}/b"]
+    }  # fmt: skip
+    assert (found["model"], found["ensemble"]) == (f"{tmp_path}/en-fr", (f"{tmp_path}/other",))
+    assert found["cache"] == f"{tmp_path}/c"
 
 
 def test_an_error_of_the_job_is_that_of_the_actor(ray):

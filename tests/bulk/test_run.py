@@ -5,6 +5,7 @@ import itertools
 import random
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -221,6 +222,27 @@ def test_shards_do_all_chunks_once_and_the_last_puts_the_files_together(corpus, 
     assert all(summary.n_items for summary in summaries)
     for name, _ in NAMES:
         assert (corpus / "out" / name).read_bytes() == (corpus / "whole" / name).read_bytes()
+
+
+def test_shards_that_put_a_file_together_at_the_same_time_do_not_disturb_each_other(corpus, monkeypatch):
+    """Their processes may have equal numbers, on several machines. One begins when the other has nearly ended."""
+    start(corpus, shard=(1, 2))
+
+    def crash(path):
+        raise Crash
+
+    def with_another_shard(path, sha256=run_module.sha256):
+        if path.name.startswith("joined"):
+            monkeypatch.setattr(run_module, "sha256", sha256)
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "read_bytes", crash)
+                with pytest.raises(Crash):
+                    start(corpus, shard=(1, 2))
+        return sha256(path)
+
+    monkeypatch.setattr(run_module, "sha256", with_another_shard)
+    start(corpus, shard=(2, 2))
+    check(corpus)
 
 
 def test_an_output_that_was_deleted_is_made_again_by_all_shards(corpus):

@@ -9,6 +9,9 @@ import time
 
 import pytest
 
+from glassformer.cli import jobs
+from glassformer.cli.lines import translations_of_lines
+from glassformer.errors import UserError
 from tests.documents.test_tmx import memory, tuv
 from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, glassformer, write_lines
@@ -150,6 +153,19 @@ def test_a_cache_has_what_another_run_computed(model, files, expected, tmp_path)
     assert "1,600 equal" not in other.stderr
     for name in ("a", "b"):
         check(tmp_path / name, expected)
+
+
+def test_a_line_that_fails_has_as_many_lines_of_output_as_others(model, monkeypatch):
+    def compute(translator, lines, *arguments, **options):
+        if "bad" in lines:
+            raise UserError("bad")
+        return translations_of_lines(translator, lines, *arguments, **options)
+
+    monkeypatch.setattr(jobs, "translations_of_lines", compute)
+    process = jobs.Job("translate", str(model), {"nbest": 3, "beam": 3, "max_length": 5}, threads=1).open(quiet=True)
+    texts = process(["The cat slept.", "bad", ""]).texts
+    assert [text.count("\n") for text in texts] == [2, 2, 2]
+    assert texts[1] == texts[2]
 
 
 def test_translations_in_chunks_are_evaluated_as_those_of_the_model(model, corpus, tmp_path):

@@ -277,6 +277,15 @@ def test_what_an_earlier_run_wrote_into_a_folder_of_the_input_is_no_input(tmp_pa
     assert (docs / "a.md", docs / "a.md") in outputs([docs], docs, FORMATS)  # and is refused, as it exists
 
 
+def test_hidden_files_and_those_in_hidden_folders_of_a_folder_are_no_input(tmp_path):
+    folder = tmp_path / ".in"  # itself hidden, and named
+    for name in ("a.md", ".b.md", ".ipynb_checkpoints/a-checkpoint.md", "x/.git/c.md", "x/.bulk/chunks/a.md/0.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+    for supported in (FORMATS, None):
+        assert outputs([folder], tmp_path / "out", supported) == [(folder / "a.md", tmp_path / "out/a.md")]
+
+
 def test_two_files_of_one_name_and_a_folder_without_files_are_refused(tmp_path):
     for name in ("a/x.md", "b/x.md", "c/x.pdf"):
         (tmp_path / name).parent.mkdir()

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import secrets
 import shutil
 import zlib
 from collections import Counter
@@ -269,7 +270,7 @@ class Run:
         if not self.all_done(file):
             self.summary.waiting.append(source.path)
             return
-        temporary = self.path_of(source.name, 0).with_name(f"joined.{os.getpid()}")
+        temporary = self.path_of(source.name, 0).with_name(f"joined.{secrets.token_hex(8)}")
         try:
             make_folder(temporary.parent)  # a file without items has no chunks
             make_folder(target.parent)

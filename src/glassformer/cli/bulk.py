@@ -114,7 +114,7 @@ def open_workers(job: Job, bulk: BulkOptions, *, quiet: bool) -> Iterator[Worker
     Raises:
         UserError: the model or an option cannot be used.
     """
-    job = replace(job, cache=str(bulk.cache.absolute()) if bulk.cache else None)
+    job = replace(job, cache=str(bulk.cache) if bulk.cache else None)
     with broken_pipes_are_errors(), closing(workers_of(job, bulk, quiet=quiet)) as workers:  # one may be killed
         yield workers
 
@@ -126,7 +126,7 @@ def workers_of(job: Job, bulk: BulkOptions, *, quiet: bool) -> Workers:
         from glassformer.bulk.ray_actors import Actors
 
         threads = job.threads or max(1, n_threads() // n)
-        return Actors(bulk.ray, n, threads, open_answer, job.to_json(threads))
+        return Actors(bulk.ray, n, threads, open_answer, job.with_absolute_paths().to_json(threads))
     if n == 1:
         return ThisProcess(job.open(quiet=quiet))
     threads = max(1, (job.threads or n_threads()) // n)

@@ -85,6 +85,17 @@ class Job:
         model, *others = (str(find_model(Path(folder))) for folder in (self.model, *self.ensemble))
         return replace(self, model=model, ensemble=tuple(others))
 
+    def with_absolute_paths(self) -> "Job":
+        """The job for a process in another working folder."""
+        options = dict(self.options)
+        if glossary := self.decoding.glossary:
+            options["glossary"] = str(glossary.absolute())
+        if memory := self.decoding.memory:
+            options["memory"] = [str(path.absolute()) for path in memory]
+        model, *others = (str(Path(folder).absolute()) for folder in (self.model, *self.ensemble))
+        cache = str(Path(self.cache).absolute()) if self.cache else None
+        return replace(self, model=model, ensemble=tuple(others), options=options, cache=cache)
+
     def items(self, path: Path, log: Callable[[str], None] = no_op) -> Iterator[Item]:
         """The items of a file.
 
@@ -199,11 +210,14 @@ class Job:
         return lambda items, warn: [translated(item[0], item[1]) for item in items]
 
     def failed(self, item: Item, why: str, columns: Sequence[str] = ()) -> str:
-        """The output for an item that failed.
+        """The output for an item that failed: as many lines as for others.
 
         Args:
             columns: what a row of a table gets.
         """
         if columns and isinstance(item, list):
             return Row(*item).extended(dict.fromkeys(columns, ""))
-        return json_module.dumps({"input": item, "error": why}, ensure_ascii=False) if self.json else ""
+        if self.json:
+            return json_module.dumps({"input": item, "error": why}, ensure_ascii=False)
+        n_lines = self.decoding.nbest if self.kind == "translate" else 1
+        return "\n" * (n_lines - 1)

@@ -274,15 +274,17 @@ def outputs(
     their path in it, without those of `out` if it is inside.
 
     Args:
-        supported: suffixes of the files of a folder that are taken. Default: all but hidden ones.
+        supported: suffixes of the files of a folder that are taken. Default: all. Hidden files, and those in hidden
+            folders, are not.
         to: its suffix is added to the names.
 
     Raises:
         UserError: a folder has no file to translate, or two files have one name.
     """
 
-    def is_taken(path: Path) -> bool:
-        return not path.name.startswith(".") if supported is None else path.suffix.lower() in supported
+    def is_taken(path: Path, folder: Path) -> bool:
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        return not is_hidden and (supported is None or path.suffix.lower() in supported)
 
     found: list[tuple[Path, Path]] = []
     for path in paths:
@@ -291,7 +293,7 @@ def outputs(
             continue
         is_inside = out.resolve() != path.resolve() and out.resolve().is_relative_to(path.resolve())
         files = [p for p in sorted(path.rglob("*")) if not (is_inside and p.resolve().is_relative_to(out.resolve()))]
-        inside = [p for p in files if p.is_file() and is_taken(p)]
+        inside = [p for p in files if p.is_file() and is_taken(p, path)]
         if not inside:
             which = f" that can be translated: {', '.join(supported)}" if supported is not None else ""
             raise UserError(f"{path}: a folder without files{which}.\n  Name another folder, or files.")
