@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from glassformer import limits
 from glassformer.corpora.corpus import UnequalCountsError, read_pairs
+from glassformer.corpora.detect import find_task
 from glassformer.corpora.lines import read_lines
 from glassformer.corpora.misalignment import guess_misalignment
 from glassformer.corpora.pair_formats import format_of
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.corpora.read_options import ReadOptions
+from glassformer.errors import ConfigError, CorpusError, UserError
 
 # Any Unicode, with extra weight on what str.splitlines would split at.
 CHARS = st.characters(codec="utf-8", exclude_characters="\n\0") | st.sampled_from("\r\v\f\x1c\x85\u2028\u2029\ufeff")
@@ -218,6 +220,33 @@ def test_jsonl_takes_translation_keys_in_the_order_of_the_first_line(tmp_path, g
     text = '{"translation": {"fr": "un", "en": "one"}}\n{"translation": {"en": "two", "fr": "deux"}}\n'
     path = write(tmp_path / ("a.jsonl.gz" if gz else "a.jsonl"), gzip.compress(text.encode()) if gz else text)
     assert pairs_of([path]) == [(path.name, 1, "un", "one"), (path.name, 2, "deux", "two")]
+
+
+TABLES = {
+    "a.csv": "fr,en\nBonjour,Hello\n",
+    "a.tsv": "French\tEnglish\nBonjour\tHello\n",
+    "b.csv": "id,fr-FR,de,en\n1,Bonjour,Hallo,Hello\n",
+    "a.jsonl": '{"translation": {"fr": "Bonjour", "en": "Hello"}}\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_and_keys_of_languages_are_found_in_any_order(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(TABLES[name])
+    found = {languages: [(x.src, x.tgt) for x in read_pairs([path], languages=languages)]
+             for languages in (("en", "fr"), ("fr", "en"))}  # fmt: skip
+    assert found == {("en", "fr"): [("Hello", "Bonjour")], ("fr", "en"): [("Bonjour", "Hello")]}
+    assert find_task([path], ReadOptions(languages=("en", "fr"))) == "translation"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_columns_and_keys_of_other_languages_are_refused(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(TABLES[name])
+    with pytest.raises(UserError, match=r"texts in [Ff]r\w*,? (and )?[Ee]n\w*, not in en(,| and) de"):
+        list(read_pairs([path], languages=("en", "de")))
+    assert [x.src for x in read_pairs([path], languages=())] == ["Bonjour"]
 
 
 def test_jsonl_keys_must_not_change(tmp_path):

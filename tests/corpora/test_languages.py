@@ -27,6 +27,12 @@ def test_languages(src, tgt, keys, expected):
     assert languages_of([Path(p) for p in src], [Path(p) for p in tgt], keys) == expected
 
 
+def test_names_of_columns_are_codes(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("English,French\nHello,Bonjour\n")
+    assert languages_of([path], []) == ("en", "fr")
+
+
 def test_languages_that_are_given_come_first():
     assert languages_of([Path("a.en")], [Path("a.fr")], (), ("de", "it")) == ("de", "it")
     for wrong in (("en",), ("en", "en"), ("English", "French"), ("en", "fr", "de")):

@@ -151,6 +151,7 @@ def test_bad_rows_of_a_glossary_are_named(tmp_path):
         ("id;fr-FR;en-GB;note\n1;chat|chats;cat;\n", ("en", "fr")), ("source,target\ncat,chat|chats\n", ("en", "fr")),
         ("source;target\ncat;chat|chats\n", ()), ("note,src,tgt\nx,cat,chat|chats\n", ()),
         ('cat,"chat|chats"\n', ("en", "fr")), ("en\tfr\ncat\tchat|chats\n", ("en", "fr")),
+        ("fr\ten\nchat|chats\tcat\n", ("en", "fr")),
         ("\ufeffEnglish,French\ncat,chat|chats\n", ()), ("French,English\nchat|chats,cat\n", ("en", "fr")),
         ("English,French\ncat,chat|chats\n", ("en", "fr")),
     ],
@@ -168,10 +169,11 @@ def test_a_glossary_in_a_table(tmp_path, text, languages):
         ("1,cat,chat\n2,dog,chien\n", ("en", "fr"), "the columns of source and target are not known"),
         ("en,fr\ncat,chat,x\n", ("en", "fr"), "terms.csv:2"), ("en,fr\ncat,\n", ("en", "fr"), "line 2: an empty form"),
         ("en,fr\n", ("en", "fr"), "a glossary without terms"),
+        ("en\tde\ncat\tKatze\n", ("en", "fr"), "by the languages en and fr, or source and target"),
     ],
 )  # fmt: skip
 def test_a_table_that_is_no_glossary(tmp_path, text, languages, message):
-    path = tmp_path / "terms.csv"
+    path = tmp_path / ("terms.tsv" if "\t" in text else "terms.csv")
     path.write_text(text, encoding="utf-8")
     with pytest.raises((ConfigError, CorpusError), match=message):
         Glossary.read(path, languages)

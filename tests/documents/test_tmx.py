@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.documents.document import Document
 from glassformer.documents.inline import aligned_positions
+from glassformer.documents.languages import best_match
 from glassformer.documents.origin import Origin
 from glassformer.documents.package import Package
 from glassformer.documents.reader import read_document
@@ -194,6 +195,25 @@ def test_the_variant_that_is_the_most_like_the_language_is_the_source(asked, fou
     assert texts(read("a.tmx", text, asked)) == found
 
 
+@pytest.mark.parametrize(
+    ("codes", "wanted", "found"),
+    [
+        (("en", "zh-CN", "zh-TW"), "zh-Hant", 2), (("en", "zh-CN", "zh-TW"), "zh-HK", 2),
+        (("zh-TW", "zh-CN"), "zh", 0), (("zh-TW", "zh"), "zh-CN", 1), (("zh-TW", "zh-Hans-HK"), "zh-SG", 1),
+        (("en", "zh-CN"), "zh-TW", None), (("sr-Latn", "sr"), "sr-Cyrl", 1), (("sr-Latn",), "sr-Cyrl", None),
+        (("pt-BR", "pt"), "pt-PT", 0), (("fr-CA", "fr"), "FR", 1),
+    ],
+)  # fmt: skip
+def test_another_script_is_another_language(codes, wanted, found):
+    assert best_match(codes, wanted) == found
+
+
+def test_no_text_is_its_own_translation():
+    text = memory(tuv("en", "bus") + tuv("pt-BR", "ônibus"))
+    (unit,) = tmx_units("a.tmx", [text.encode()], ("pt-BR", "pt-PT"))
+    assert (unit.src, unit.tgt, unit.state) == ("ônibus", "", "empty")
+
+
 def test_a_translation_of_the_memory_is_not_by_a_machine():
     data = shouted(read("a.tmx", memory(tuv("en", "Cat")), ("en", "de")), origins=[Origin(similarity=1.0)])
     assert b'<tuv xml:lang="de"><seg>CAT</seg></tuv>' in data
@@ -333,7 +353,7 @@ def test_a_memory_that_is_written_is_read_again(src, tgt):
     (unit,) = tmx_units("a.tmx", [data], ('e"n', "de"))
     clean = [" ".join(NOT_XML.sub("", text).replace("\r", "\n").split()) for text in (src, tgt)]
     assert [unit.src, unit.tgt] == clean
-    assert unit.state == ("translated" if clean[1] else "empty")
+    assert unit.state == ("translated" if all(clean) else "empty")
     segs = [seg.text or "" for seg in ElementTree.fromstring(data).iter("seg")]
     assert [" ".join(seg.split()) for seg in segs] == clean
 

@@ -70,10 +70,31 @@ def state(text: str) -> str:
         ("Katze", "", ' state="translated" state-qualifier="mt-suggestion"', "fuzzy"),
         ("Katze", "", ' state-qualifier="leveraged-mt"', "fuzzy"),
         ("Katze", "", ' state-qualifier="exact-match"', "translated"),
+        ("Katze", ' xmlns:m="m" m:confirmed="0" m:trans-origin="mt"', "", "fuzzy"),  # Phrase
+        ("Katze", ' xmlns:m="m" m:confirmed="1" m:trans-origin="mt"', "", "translated"),
+        ("Katze", ' xmlns:mq="m" mq:status="MachineTranslated"', "", "fuzzy"),  # memoQ
+        ("Katze", ' xmlns:mq="m" mq:status="PartiallyEdited"', "", "fuzzy"),
+        ("Katze", ' xmlns:mq="m" mq:status="ManuallyConfirmed"', "", "translated"),
     ],
 )  # fmt: skip
 def test_the_state_of_a_target_of_version_1(target, attributes, of_target, expected):
     assert state(file(unit("Cat", target, attributes, of_target))) == expected
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        ('<sdl:seg id="1" conf="Translated" origin="mt"/>', "translated"),
+        ('<sdl:seg id="1" conf="ApprovedTranslation"/>', "translated"),
+        ('<sdl:seg id="1" conf="Draft" origin="mt"/>', "fuzzy"),
+        ('<sdl:seg id="1" origin="nmt"/>', "fuzzy"),
+        ('<sdl:seg id="1" conf="Translated"/><sdl:seg id="2" conf="RejectedTranslation"/>', "fuzzy"),
+    ],
+)
+def test_the_segments_of_trados_say_what_a_person_has_confirmed(segments, expected):
+    definitions = f'<sdl:seg-defs xmlns:sdl="s">{segments}</sdl:seg-defs>'
+    text = file(unit("Cat", "Katze")).replace("</trans-unit>", f"{definitions}</trans-unit>")
+    assert state(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -399,8 +420,18 @@ def test_the_reverse_languages_swap_the_sides_and_others_are_refused():
     data = file(unit("Cat", "Katze")).encode()
     assert [(u.src, u.tgt) for u in xliff_units("a.xlf", data, ("de", "en"))] == [("Katze", "Cat")]
     assert [(u.src, u.tgt) for u in xliff_units("a.xlf", data, ("en-GB", ""))] == [("Cat", "Katze")]
+    assert next(xliff_units("a.xlf", data, ("de", "en"))).languages == ("de", "en-US")
     with pytest.raises(CorpusError, match=r"a\.xlf: from en-US to de, not from en to fr"):
         list(xliff_units("a.xlf", data, ("en", "fr")))
+
+
+def test_files_of_several_languages_in_one_document_are_refused():
+    one, other = file(unit("Cat", "Katze")), file(unit("Cat", "Chat")).replace('"de"', '"fr"')
+    inner = other[other.index("<file") : other.index("</xliff>")]
+    text = one.replace("</xliff>", inner + "</xliff>")
+    for reading in (lambda: list(xliff_units("a.xlf", text.encode(), ("en", "de"))), lambda: read("a.xlf", text)):
+        with pytest.raises(CorpusError, match="files from en-US to de and from en-US to fr in one document"):
+            reading()
 
 
 def test_marks_may_cross_elements():

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from glassformer.documents.languages import best_match
+
 ROLES = {
     **dict.fromkeys(("text", "sentence", "text1", "sentence1"), "text"),
     **dict.fromkeys(("text2", "sentence2"), "text2"),
@@ -42,6 +44,11 @@ TGT_NAMES = CLEAR_TGT_NAMES | {"output", "right"}
 LABELED_NAMES = frozenset({"text", "sentence", "label", "class"})
 """Names of columns beside which source and target are not known to be pairs."""
 _LANGUAGES = frozenset(LANGUAGE_NAMES.split())
+CODES = {
+    "english": "en", "french": "fr", "german": "de", "spanish": "es", "italian": "it", "dutch": "nl",
+    "portuguese": "pt", "russian": "ru", "japanese": "ja", "chinese": "zh",
+}  # fmt: skip
+"""Codes of languages by names that columns have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +211,43 @@ def is_pair_header(cells: Sequence[str]) -> bool:
     if len(cells) != 2:
         return False
     first, second = map(normalized, cells)
-    codes = [re.split("[-_]", cell)[0] in _LANGUAGES for cell in (first, second)]
-    return (all(codes) and first != second) or (first in SRC_NAMES and second in TGT_NAMES)
+    return (all(map(is_language, cells)) and first != second) or (first in SRC_NAMES and second in TGT_NAMES)
 
 
-def pair_columns(names: Sequence[str]) -> tuple[str, str] | None:
+def language_code(column: str) -> str:
+    """The code of a language by the name of a column; other names in lower case."""
+    return CODES.get(normalized(column), normalized(column))
+
+
+def is_language(column: str) -> bool:
+    """Whether the name of a column is that of a language."""
+    return re.split("[-_]", normalized(column))[0] in _LANGUAGES
+
+
+def language_columns(names: Sequence[str], languages: Sequence[str]) -> tuple[int, int] | None:
+    """The indices of the columns of two languages, by their names; None if there are not both."""
+    codes = tuple(map(language_code, names))
+    found = [best_match(codes, language) for language in languages if language]
+    if len(found) != 2 or found[0] is None or found[1] is None or found[0] == found[1]:
+        return None
+    return found[0], found[1]
+
+
+def are_other_languages(names: Sequence[str], languages: Sequence[str]) -> bool:
+    """Whether two columns are named by languages, and not both by those that are asked for."""
+    is_of_languages = is_pair_header(names) and normalized(names[0]) not in SRC_NAMES
+    return is_of_languages and all(languages) and len(languages) == 2 and not language_columns(names, languages)
+
+
+def pair_columns(names: Sequence[str], languages: Sequence[str] = ()) -> tuple[str, str] | None:
     """Of a header row, the names of the columns of source and target: of two columns the names of two languages, or
     source and target; of more, the only source and the only target, unless there are texts or labels too.
+
+    Args:
+        languages: source and target language, if they are known: the columns with their names are the first choice.
     """
+    if found := language_columns(names, languages):
+        return names[found[0]], names[found[1]]
     if is_pair_header(names):
         return names[0], names[1]
     src, tgt, other = (
@@ -248,7 +284,8 @@ def is_header(first: Sequence[str], body: Sequence[Sequence[str]], keys: Iterabl
         for cell, values in below
     )
     are_new = all(not cell or cell not in values for cell, values in below)
-    return bool(columns) and has_labels and has_texts and are_new
+    has_languages = len({language_code(cell) for cell in cells if is_language(cell)}) > 1
+    return bool(columns) and are_new and (has_languages or (has_labels and has_texts))
 
 
 def _label_order(values: Sequence[str]) -> tuple[bool, bool, int, bool]:

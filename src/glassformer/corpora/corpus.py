@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.bilingual import Counts, read_catalogue_pairs, read_entries
+from glassformer.corpora.bilingual import Counts, Languages, read_catalogue_pairs, read_entries
 from glassformer.corpora.example import Example
 from glassformer.corpora.languages import language_pair
 from glassformer.corpora.lines import (
@@ -183,7 +183,7 @@ def read_pairs(
             elif pair.format == "catalogue" and pair.tgt:
                 yield from read_catalogue_pairs(pair.src, pair.tgt, counts)
             else:
-                yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair, log))
+                yield from (_read_two(pair.src, pair.tgt) if pair.tgt else _read_one(pair, asked, log))
         if log and counts.files:
             log(counts.summary(fuzzy=fuzzy))
             if counts.bad:
@@ -192,15 +192,15 @@ def read_pairs(
     return pairs()
 
 
-def _read_one(file: PairFiles, log: Callable[[str], None] | None) -> Iterator[Example]:
+def _read_one(file: PairFiles, asked: Languages, log: Callable[[str], None] | None) -> Iterator[Example]:
     path = str(file.src)
-    if table := open_pair_table(file.src, file.format, file.keys):
+    if table := open_pair_table(file.src, file.format, file.keys, asked):
         if log and not file.keys:
             found = "source = column {!r}, target = column {!r}".format(*table.names)
             log(f"{path}: {table.table.description()}; {found}. Other columns: --keys src=… tgt=…")
         yield from (Example(src, tgt, path, number) for number, src, tgt in table.pairs())
         return
-    parser = parser_of(file.format, file.keys)
+    parser = parser_of(file.format, file.keys, asked)
     assert parser is not None
     for number, line in enumerate(read_lines(file.src), 1):
         try:

@@ -100,7 +100,7 @@ def _task_of(path: Path, options: ReadOptions) -> TaskName:
         case ".jsonl" | ".json" | ".ndjson":
             return _task_of_objects(path, field_keys)
         case ".csv":
-            return _task_of_table(path, field_keys, options.format)
+            return _task_of_table(path, field_keys, options)
         case suffix:
             encoding = detect_encoding(path, SAMPLE_BYTES)
             lines = list(islice(read_lines(path, encoding.recode), N_DETECTION_LINES))
@@ -108,17 +108,17 @@ def _task_of(path: Path, options: ReadOptions) -> TaskName:
                 return "tagging"
             has_tabs = suffix == ".tsv" or is_labeled(lines[0].split("\t")) or all("\t" in line for line in lines)
             is_table = field_keys or has_tabs or all(line.count("\t") == 1 for line in lines if line.strip())
-            return _task_of_table(path, field_keys, options.format) if is_table else "causal-lm"
+            return _task_of_table(path, field_keys, options) if is_table else "causal-lm"
 
 
-def _task_of_table(path: Path, field_keys: Mapping[str, str], format: str | None) -> TaskName:
-    table = open_table(path, field_keys.values(), format=format, whole=False)
+def _task_of_table(path: Path, field_keys: Mapping[str, str], options: ReadOptions) -> TaskName:
+    table = open_table(path, field_keys.values(), format=options.format, whole=False)
     indices = table.indices(field_keys)
     if {"src", "tgt"} <= indices.keys():
         return "translation"
     if {"text", "summary"} <= indices.keys():
         return "summarization"
-    if table.has_header and not field_keys and pair_columns(table.names):
+    if table.has_header and not field_keys and pair_columns(table.names, options.languages):
         return "translation"
     if table.has_header and not field_keys and summary_keys(dict.fromkeys(table.names)):
         return "summarization"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glassformer.corpora.bilingual import Languages, declared_languages
+from glassformer.corpora.columns import language_code
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
@@ -51,7 +52,7 @@ def languages_of(
     else:
         fields = parse_keys(keys)
         if not fields and (codes := _header_codes(src)):
-            fields = dict(zip(("src", "tgt"), codes, strict=True))
+            fields = dict(zip(("src", "tgt"), map(language_code, codes), strict=True))
         if not fields and src and (found_codes := declared_languages(src[0])):
             return found_codes
         names = [{fields[side].rpartition(".")[2]} if side in fields else set() for side in ("src", "tgt")]

@@ -1,12 +1,13 @@
 """Formats of sentence pairs, by name. A new format is a file with a parser, and a row of PAIR_FORMATS."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from glassformer.corpora.bilingual import ARCHIVES, SUFFIXES, both_sided_format
+from glassformer.corpora.columns import are_other_languages, pair_columns
 from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, replaced, select_fields, suggest_keys
 from glassformer.corpora.lines import LineError, suffix_of
 from glassformer.errors import ConfigError
@@ -51,12 +52,13 @@ class Jsonl:
     SUMMARY_KEYS), or with the keys given by `field_keys`. All lines must have the keys of the first line.
     """
 
-    def __init__(self, field_keys: Mapping[str, str] | None = None) -> None:
+    def __init__(self, field_keys: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> None:
         """
         Args:
             field_keys: field (src, tgt; text, summary) -> key, as in `select_fields`.
+            languages: source and target language, if they are known.
         """
-        self.field_keys = field_keys
+        self.field_keys, self.languages = field_keys, languages
         self.record: dict[str, Any] = {}
         """The object of the last line."""
         self.paths = ("src", "tgt")
@@ -65,7 +67,8 @@ class Jsonl:
         self.keys: tuple[str, str] | None = None
 
     def parse(self, line: str) -> tuple[str, str]:
-        """Source and target of a line. Under "translation", the first key of the first line is the source.
+        """Source and target of a line. Under "translation", the keys are those of the languages; if these are not
+        known, the first key of the first line is the source.
 
         Raises:
             LineError: the line is not such an object.
@@ -98,7 +101,10 @@ class Jsonl:
         if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
             raise self._line_error(f"found {outline(record)}", line, record)
         if self.keys is None:
-            src_key, tgt_key = pair if nested else ("src", "tgt")
+            codes = list(pair)
+            if nested and are_other_languages(codes, self.languages):
+                raise self._line_error(f"texts in {', '.join(codes)}, not in {', '.join(self.languages)}", line)
+            src_key, tgt_key = (pair_columns(codes, self.languages) or codes) if nested else ("src", "tgt")
             self.nested, self.keys = nested, (src_key, tgt_key)
         if nested != self.nested or pair.keys() != set(self.keys):
             raise self._line_error(
@@ -137,9 +143,9 @@ def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:
 class PairFormat:
     """A format of sentence pairs."""
 
-    make_parser: Callable[[Mapping[str, str]], PairParser] | None
-    """Creates a parser of the lines of a file, given the JSON keys of the fields. None: not read line by line, or
-    parallel files of plain lines."""
+    make_parser: Callable[[Mapping[str, str], Sequence[str]], PairParser] | None
+    """Creates a parser of the lines of a file, given the JSON keys of the fields and the languages. None: not read line
+    by line, or parallel files of plain lines."""
     suffixes: tuple[str, ...] = ()
     """Suffixes of file names, lower-case, without .gz."""
     has_both_sides: bool = True
@@ -150,8 +156,8 @@ class PairFormat:
 
 PAIR_FORMATS: dict[str, PairFormat] = {
     "lines": PairFormat(None, has_both_sides=False, holds_pairs_only=False),
-    "tsv": PairFormat(lambda keys: Tsv(), (".tsv",), holds_pairs_only=False),
-    "csv": PairFormat(lambda keys: Tsv(), (".csv",), holds_pairs_only=False),  # read as a table: corpora/pair_tables.py
+    "tsv": PairFormat(lambda *_: Tsv(), (".tsv",), holds_pairs_only=False),
+    "csv": PairFormat(lambda *_: Tsv(), (".csv",), holds_pairs_only=False),  # read as a table: corpora/pair_tables.py
     "jsonl": PairFormat(Jsonl, (".jsonl", ".json", ".ndjson"), holds_pairs_only=False),
     **{name: PairFormat(None, suffixes) for name, suffixes in SUFFIXES.items()},
     "archive": PairFormat(None, ARCHIVES),
@@ -191,7 +197,7 @@ def has_entries(path: Path, format: str | None) -> bool:
     return (format or format_of(path)) in ENTRY_FORMATS
 
 
-def parser_of(format: str, keys: Mapping[str, str]) -> PairParser | None:
+def parser_of(format: str, keys: Mapping[str, str], languages: Sequence[str] = ()) -> PairParser | None:
     """A new parser for a single-file format, or None for parallel files of plain lines."""
     make_parser = PAIR_FORMATS[format].make_parser
-    return make_parser(keys) if make_parser else None
+    return make_parser(keys, languages) if make_parser else None

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.columns import pair_columns
+from glassformer.corpora.columns import are_other_languages, pair_columns
 from glassformer.corpora.lines import is_stream, name, read_lines
 from glassformer.corpora.pair_formats import summary_keys
 from glassformer.corpora.tables import Table, open_table
-from glassformer.errors import ColumnsError
+from glassformer.errors import ColumnsError, ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +46,22 @@ class PairTable:
         return self.table.names[self.src], self.table.names[self.tgt]
 
 
-def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: bool = True) -> PairTable | None:
+def open_pair_table(
+    path: Path, format: str, keys: Mapping[str, str], languages: Sequence[str] = (), *, whole: bool = True
+) -> PairTable | None:
     """The table of a file of pairs; None for TSV without a header row, and for other formats.
 
     Args:
         format: a name in PAIR_FORMATS.
         keys: field (src, tgt; text, summary) -> column.
+        languages: source and target language, if they are known, by which columns are found.
         whole: see `open_table`.
 
     Raises:
         ColumnsError: the columns of source and target are not known.
-        ConfigError: there is no such column.
+        ConfigError: there is no such column, or the columns are named by other languages.
     """
-    if format not in ("csv", "tsv") or (format == "tsv" and not keys and not _has_pair_header(path)):
+    if format not in ("csv", "tsv") or (format == "tsv" and not keys and not _has_pair_header(path, languages)):
         return None
     table = open_table(path, keys.values(), format=format, whole=whole)
     indices = table.indices(keys)
@@ -67,7 +70,8 @@ def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: 
         return PairTable(table, *(indices[field] for field in fields))
     found: Sequence[str] | None = None
     if table.has_header:
-        found = pair_columns(table.names) or summary_keys(dict.fromkeys(table.names))
+        check_languages(path, table.names, languages)
+        found = pair_columns(table.names, languages) or summary_keys(dict.fromkeys(table.names))
     columns = [table.index(column) for column in found or ()]
     if len(columns) != 2 or columns[0] is None or columns[1] is None:
         first, *_, last = [*table.names, *table.names] or ["COLUMN", "COLUMN"]
@@ -79,7 +83,20 @@ def open_pair_table(path: Path, format: str, keys: Mapping[str, str], *, whole: 
     return PairTable(table, columns[0], columns[1])
 
 
-def _has_pair_header(path: Path) -> bool:
+def check_languages(path: Path, names: Sequence[str], languages: Sequence[str]) -> None:
+    """Check that two columns that are named by languages have those that are asked for.
+
+    Raises:
+        ConfigError: they have others.
+    """
+    if are_other_languages(names, languages):
+        raise ConfigError(
+            f"{name(path)}: texts in {names[0]} and {names[1]}, not in {languages[0]} and {languages[1]}.\n"
+            "  Leave the file out, or name its columns: --keys src=COLUMN tgt=COLUMN"
+        )
+
+
+def _has_pair_header(path: Path, languages: Sequence[str]) -> bool:
     if is_stream(path):
         return False
-    return any(pair_columns(line.split("\t")) for line in islice(read_lines(path), 1))
+    return any(pair_columns(line.split("\t"), languages) for line in islice(read_lines(path), 1))

@@ -10,11 +10,10 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
-from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header
+from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header, language_columns, normalized
 from glassformer.corpora.lines import check_readable, read_lines
-from glassformer.corpora.tables import Table, open_table
+from glassformer.corpora.tables import open_table
 from glassformer.documents.inline import is_mark, is_word
-from glassformer.documents.languages import best_match
 from glassformer.documents.tbx import tbx_terms
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.limits import MAX_DOCUMENT_BYTES
@@ -44,12 +43,6 @@ MAX_WINDOW = 1000
 
 MAX_REPEATS = 3
 """Number of unlimited repetitions in a regular expression: its time grows with this power of the window."""
-
-CODES = {
-    "english": "en", "french": "fr", "german": "de", "spanish": "es", "italian": "it", "dutch": "nl",
-    "portuguese": "pt", "russian": "ru", "japanese": "ja", "chinese": "zh",
-}  # fmt: skip
-"""Codes of languages by names that columns have."""
 
 MAX_REPORTED = 5
 """Number of errors of a glossary that are listed."""
@@ -180,7 +173,7 @@ def rows_of(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, Sequenc
         first = table.names if table.has_header else table.sample[0] if table.sample else ()
         named = named_columns(first, languages)
         if named is None and (table.has_header or len(first) != 2):
-            raise unknown_columns(table, languages)
+            raise unknown_columns(path, table.outline(), languages)
         is_header = named is not None and not table.has_header  # one that the table was not known to have
         for number, cells in islice(table.rows(), int(is_header), None):
             if any(cells):
@@ -188,29 +181,33 @@ def rows_of(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, Sequenc
                 cells = table.checked(cells, number, columns)
                 yield number, [cells[column] for column in columns]
         return
+    named = 0, 1
     for number, line in enumerate(read_lines(path), 1):
-        if line.strip() and not line.startswith("#") and not (number == 1 and is_pair_header(line.split("\t"))):
-            yield number, line.split("\t")
+        cells = line.split("\t")
+        if number == 1 and is_pair_header(cells):
+            named = named_columns(cells, languages)
+            if named is None:
+                raise unknown_columns(path, f"  Its first line: {line}", languages)
+        elif line.strip() and not line.startswith("#"):
+            yield number, [cells[column] for column in named] if len(cells) == 2 else cells
 
 
 def named_columns(names: Sequence[str], languages: Sequence[str]) -> tuple[int, int] | None:
     """Indices of the columns of source and target by their names: languages, or source and target."""
-    lower = [name.strip().lower() for name in names]
-    codes = tuple(CODES.get(name, name) for name in lower)
-    found = [best_match(codes, language) for language in languages]
-    if len(found) == 2 and found[0] is not None and found[1] is not None and found[0] != found[1]:
-        return found[0], found[1]
+    if found := language_columns(names, languages):
+        return found
+    lower = list(map(normalized, names))
     pairs = list(permutations(range(len(lower)), 2))
     named = (pair for pair in pairs if lower[pair[0]] in SRC_NAMES and lower[pair[1]] in TGT_NAMES)
     by_order = (pair for pair in pairs if not languages and is_pair_header([lower[i] for i in pair]))
     return next(named, None) or next(by_order, None)
 
 
-def unknown_columns(table: Table, languages: Sequence[str]) -> ConfigError:
+def unknown_columns(path: Path, outline: str, languages: Sequence[str]) -> ConfigError:
     """The error for a table whose columns of source and target are not known."""
     which = f" {languages[0]} and {languages[1]}" if languages else ", such as en and fr"
     return ConfigError(
-        f"{table.path}: the columns of source and target are not known.\n{table.outline()}\n"
+        f"{path}: the columns of source and target are not known.\n{outline}\n"
         f"  Name them in the first row: by the languages{which}, or source and target."
     )
 

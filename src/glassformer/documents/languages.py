@@ -6,6 +6,9 @@ from functools import lru_cache
 from glassformer.errors import CorpusError
 
 REGION = re.compile(r"[A-Za-z]{2}|\d{3}")
+SCRIPT = re.compile(r"[A-Za-z]{4}")
+CHINESE = {"TW": "hant", "HK": "hant", "MO": "hant", "CN": "hans", "SG": "hans"}
+"""Scripts of Chinese by the region."""
 
 
 def primary(code: str) -> str:
@@ -18,14 +21,24 @@ def region(code: str) -> str:
     return next((part.upper() for part in re.split(r"[-_]", code.strip())[1:] if REGION.fullmatch(part)), "")
 
 
+def script(code: str) -> str:
+    """The script of a code, in lower case: `hant` of `zh-Hant` and of `zh-TW`; an empty text if it names none."""
+    named = next((part.lower() for part in re.split(r"[-_]", code.strip())[1:] if SCRIPT.fullmatch(part)), "")
+    return named or (CHINESE.get(region(code), "") if primary(code) == "zh" else "")
+
+
 @lru_cache(maxsize=1000)
 def best_match(codes: tuple[str, ...], wanted: str) -> int | None:
-    """Index of the language code that is the most like the wanted one; None if none is the same language."""
+    """Index of the language code that is the most like the wanted one; None if none is the same language, or all name
+    another script."""
     exact = [code.strip().lower().replace("_", "-") for code in codes]
     asked = wanted.strip().lower().replace("_", "-")
     if asked in exact:
         return exact.index(asked)
-    return next((i for i, code in enumerate(codes) if primary(code) == primary(asked)), None)
+    same = [i for i, code in enumerate(codes) if primary(code) == primary(asked)]
+    scripts = {i: script(codes[i]) for i in same}
+    possible = [i for i in same if not (scripts[i] and script(asked)) or scripts[i] == script(asked)]
+    return min(possible, key=lambda i: scripts[i] != script(asked), default=None)
 
 
 def differing(found: tuple[str, str], asked: tuple[str, str]) -> str:

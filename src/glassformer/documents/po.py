@@ -238,6 +238,7 @@ def po_units(name: str, data: bytes, languages: tuple[str, str]) -> Iterator[Uni
             declared = LANGUAGE.search(message.translations[0].value)
             found = ("", declared[1] if declared else "")
             swapped = is_swapped(name, found, languages)
+            found = found[::-1] if swapped else found
             continue
         translations = [translation.value for translation in message.translations]
         pairs = [(source.value, translations[0])]

@@ -158,11 +158,12 @@ def tmx_units(name: str, chunks: Iterable[bytes], languages: tuple[str, str]) ->
                 )
             tgt_language = others[0]
         target = best_match(codes, tgt_language) if tgt_language else None
+        target = None if target == source else target
         contents = [content_in(variants[i]) if i is not None else () for i in (source, target)]
         src, tgt = map(plain, contents)
-        state: State = (
-            "empty" if not tgt else "fuzzy" if is_machine(variants[target or 0]) or is_machine(node) else "translated"
-        )
+        state: State = "empty"
+        if target is not None and src and tgt:
+            state = "fuzzy" if is_machine(variants[target]) or is_machine(node) else "translated"
         yield Unit(src, tgt, state, number, (src_language, tgt_language), marked_pair(*contents))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from glassformer.documents.codes import marked_pair, plain, segments
 from glassformer.documents.document import Document, Entry, Segment, State
-from glassformer.documents.languages import is_swapped
+from glassformer.documents.languages import differing, is_swapped
 from glassformer.documents.markup import content_of, opened, with_attribute, without_prefix
 from glassformer.documents.origin import MEMORY, Either, Quality
 from glassformer.documents.splicer import Splicer
@@ -18,6 +18,10 @@ OPEN_STATES = frozenset(("new", "needs-translation"))
 MACHINE_QUALIFIERS = frozenset(("mt-suggestion", "leveraged-mt", "fuzzy-match", "id-match", "leveraged-glossary"))
 
 
+CONFIRMED = frozenset(("Translated", "ApprovedTranslation", "ApprovedSignOff"))
+"""States of a segment of Trados that a person has confirmed."""
+
+
 def read_xliff(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     """A file in XLIFF: the sources, each with the position of its target.
 
@@ -25,7 +29,7 @@ def read_xliff(name: str, data: bytes, languages: tuple[str, str]) -> Document:
         languages: source and target language; an empty text for the one that the file says.
 
     Raises:
-        CorpusError: not well-formed, not XLIFF, or a unit with two targets.
+        CorpusError: not well-formed, not XLIFF, of several languages, or a unit with two targets.
     """
     text, encoding = decode_xml(name, data)
     root, raw = parse(name, text)
@@ -38,7 +42,7 @@ def read_xliff(name: str, data: bytes, languages: tuple[str, str]) -> Document:
             place_in_segment(splicer, unit, source, target)
         else:
             place_in_unit(splicer, unit, source, target)
-    found = languages_of(root)
+    found = languages_of(name, root)
     for node, attribute in ((root, "trgLang"), *((file, "target-language") for file in root.elements("file"))):
         is_missing = node.get("srcLang" if node is root else "source-language") and not node.get(attribute)
         if is_missing and languages[1]:
@@ -47,10 +51,21 @@ def read_xliff(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     return Document(splicer.pieces(), "html", encoding, languages=found)
 
 
-def languages_of(root: Node) -> tuple[str, str]:
-    """The languages that a file names; an empty text for one that it does not."""
-    file = root.first("file") or root
-    return root.get("srcLang") or file.get("source-language"), root.get("trgLang") or file.get("target-language")
+def languages_of(name: str, root: Node) -> tuple[str, str]:
+    """The languages that a document names; an empty text for one that it does not.
+
+    Raises:
+        CorpusError: the files in it are of several languages.
+    """
+    found = [
+        (root.get("srcLang") or file.get("source-language"), root.get("trgLang") or file.get("target-language"))
+        for file in list(root.elements("file")) or [root]
+    ]
+    for other in found:
+        if differing(found[0], other):
+            both = " and ".join(f"from {src or '?'} to {tgt or '?'}" for src, tgt in (found[0], other))
+            raise CorpusError(f"{name}: files {both} in one document.\n  Make a document of each.")
+    return found[0]
 
 
 def units_of(name: str, root: Node, data: bytes) -> Iterator[tuple[Node, Node, Node | None]]:
@@ -96,7 +111,21 @@ def state_of(unit: Node, source: Node, target: Node | None) -> State:
         return "empty"
     if state.startswith(("needs", "new", "initial")) or target.get("state-qualifier") in MACHINE_QUALIFIERS:
         return "fuzzy"
+    if not is_confirmed(unit):
+        return "fuzzy"
     return "translated" if state or unit.local == "trans-unit" else "fuzzy"
+
+
+def is_confirmed(unit: Node) -> bool:
+    """Whether a person has confirmed a unit, by what the programs of Trados, memoQ and Phrase add to XLIFF; true for
+    others."""
+    own = {name.rpartition(":")[2]: value for name, value in unit.attributes.items() if ":" in name}
+    if "confirmed" in own:  # Phrase
+        return own["confirmed"] == "1"
+    if "status" in own:  # memoQ
+        return own["status"].endswith(("Confirmed", "ProofRead", "Proofread"))
+    segments = [node for definitions in unit.elements("seg-defs") for node in definitions.elements("seg")]  # Trados
+    return all(node.get("conf") in CONFIRMED for node in segments)
 
 
 def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | None) -> None:
@@ -179,8 +208,9 @@ def xliff_units(name: str, data: bytes, languages: tuple[str, str]) -> Iterator[
     """
     text, _ = decode_xml(name, data)
     root, raw = parse(name, text)
-    found = languages_of(root)
+    found = languages_of(name, root)
     swapped = is_swapped(name, found, languages)
+    found = found[::-1] if swapped else found
     line = position = 0
     for unit, source, target in units_of(name, root, raw):
         line += raw.count(b"\n", position, source.start)

@@ -65,7 +65,7 @@ def test_each_issue_is_found_at_its_line(tmp_path, name):
 @made
 def test_a_repaired_file_is_a_memory_without_issues(tmp_path, name):
     path = write(tmp_path / name, MAKERS[name]([*CLEAN, *BAD]))
-    result = repair_corpus([path], [], tmp_path / "out")
+    result = repair_corpus([path], [], tmp_path / "out", languages=("en", "de") if name == "a.po" else ())
     assert (result.n_pairs, result.n_kept) == (N + len(BAD), N + 1)
     assert result.repaired == {"mojibake": 1}
     target = tmp_path / "out" / "a.tmx"
@@ -73,7 +73,7 @@ def test_a_repaired_file_is_a_memory_without_issues(tmp_path, name):
     assert diagnose([target]).counts == {}
     found = [(pair.src, pair.tgt) for pair in read_pairs([target])]
     assert found == [*CLEAN, ("The café is here", "Das Café ist hier")]
-    assert list(read_pairs([target], languages=("de", "en")) if name != "a.po" else [1])
+    assert list(read_pairs([target], languages=("de", "en")))
     dropped = (tmp_path / "out" / "dropped.tsv").read_text(encoding="utf-8")
     assert [line.split("\t")[2].split(",")[0] for line in dropped.splitlines()[1:]] == [
         "copy",
@@ -85,7 +85,7 @@ def test_a_repaired_file_is_a_memory_without_issues(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("name", "languages", "expected"),
-    [("a.tmx", (), ["en", "de"]), ("a.xlf", (), ["en-US", "de"]), ("a.po", (), ["und", "de"]),
+    [("a.tmx", (), ["en", "de"]), ("a.xlf", (), ["en-US", "de"]),
         ("a.po", ("en", "de"), ["en", "de"]), ("a.xlf", ("de", "en"), ["de", "en"])],
 )  # fmt: skip
 def test_the_memory_names_the_languages(tmp_path, name, languages, expected):
@@ -96,6 +96,14 @@ def test_the_memory_names_the_languages(tmp_path, name, languages, expected):
     first = text[text.index("<tu>") : text.index("</tu>")]
     sides = CLEAN[0][:: -1 if languages == ("de", "en") else 1]
     assert first == "<tu>" + "".join(tuv(code, side) for code, side in zip(expected, sides, strict=True))
+
+
+@pytest.mark.parametrize("header", [HEADER, HEADER.replace("Language: de", "X: y")])
+def test_a_catalogue_does_not_name_its_source_language(tmp_path, header):
+    path = write(tmp_path / "a.po", po(CLEAN).replace(HEADER, header))
+    with pytest.raises(ConfigError, match=r"a\.po: of which languages\? .*\n.* --languages en fr"):
+        repair_corpus([path], [], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_pair_of_a_held_out_file_is_dropped(tmp_path):
@@ -136,5 +144,5 @@ def test_archives_and_catalogues_of_one_language_are_refused(tmp_path, names, wh
 
 def test_characters_that_xml_does_not_have_are_not_written(tmp_path):
     path = write(tmp_path / "a.po", po([*CLEAN, ("A bell \\a here", "Eine Glocke \\a hier")]))
-    repair_corpus([path], [], tmp_path / "out")
+    repair_corpus([path], [], tmp_path / "out", languages=("en", "de"))
     assert [pair.src for pair in read_pairs([tmp_path / "out" / "a.tmx"])][-1].split() == ["A", "bell", "here"]

@@ -75,7 +75,10 @@ class RecordReader:
     @property
     def is_table(self) -> bool:
         """Whether the pairs are columns of a table."""
-        return open_pair_table(self.files.src, self.files.format, self.files.keys, whole=False) is not None
+        return self._table(whole=False) is not None
+
+    def _table(self, *, whole: bool = True) -> PairTable | None:
+        return open_pair_table(self.files.src, self.files.format, self.files.keys, self.languages, whole=whole)
 
     def _table_records(self, table: PairTable) -> Iterator[Record]:
         self.n_lines = [0]
@@ -92,6 +95,12 @@ class RecordReader:
                 yield Record(number, src, tgt, issues, ())
         except CorpusError as error:
             self.read_errors[self.files.src] = " ".join(str(error).split())
+
+    @property
+    def known_languages(self) -> Languages:
+        """Source and target language: those that are asked for, else those of the file, once it has been read."""
+        src, tgt = (asked or found for asked, found in zip(self.languages, self.found_languages, strict=True))
+        return src, tgt
 
     @property
     def has_entries(self) -> bool:
@@ -117,10 +126,10 @@ class RecordReader:
         if self.has_entries:
             yield from self._entries()
             return
-        if table := open_pair_table(self.files.src, self.files.format, self.files.keys):
+        if table := self._table():
             yield from self._table_records(table)
             return
-        self.parser = parser_of(self.files.format, self.files.keys)
+        self.parser = parser_of(self.files.format, self.files.keys, self.languages)
         sides = range(len(self.files.paths))
         self.n_lines = [0 for _ in sides]
         self._sides_without_crlf = {*sides}

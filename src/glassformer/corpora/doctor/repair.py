@@ -63,7 +63,8 @@ def repair_corpus(
     Raises:
         CorpusError: a file is damaged or already exists in `out`, or no pair remains; UnequalCountsError: two files
             have different numbers of lines, which cannot be repaired automatically.
-        ConfigError: the files do not match each other or the format, or one is standard input.
+        ConfigError: the files do not match each other or the format, one is standard input, or the languages of a
+            translation memory are not known.
     """
     readers = open_readers((src, tgt), format, keys, languages)
     if table := next((reader for reader in readers if reader.is_table), None):
@@ -132,6 +133,11 @@ def _check_repairable(reader: RecordReader) -> None:
         src, tgt = reader.files.paths
         n_src, n_tgt = reader.n_lines
         raise UnequalCountsError(src, tgt, n_src, n_tgt, find_misalignment(src, tgt))
+    if reader.has_entries and not all(reader.known_languages):
+        raise ConfigError(
+            f"{reader.path(0)}: of which languages? It does not name both, as the translation memory that is written"
+            " must.\n  Give their codes, for example: --languages en fr"
+        )
 
 
 def _pairs_to_drop(
@@ -185,8 +191,7 @@ def _write(
         dropped_file.write("path\tline\tkinds\tsrc\ttgt\n")
         for n, (reader, paths) in enumerate(zip(readers, targets, strict=True)):
             outs = [files.enter_context(path.open("x", encoding="utf-8", newline="\n")) for path in paths]
-            known = zip(reader.languages, reader.found_languages, strict=True)
-            names = [asked or found or "und" for asked, found in known]
+            names = reader.known_languages
             if reader.has_entries:
                 outs[0].write(tmx_start(names[0]))
                 files.callback(outs[0].write, TMX_END)
