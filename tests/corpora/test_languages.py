@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.corpora.languages import languages_of
+from glassformer.corpora.languages import has_columns_of, languages_of
 from glassformer.errors import ConfigError
 
 
@@ -31,6 +31,22 @@ def test_names_of_columns_are_codes(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("English,French\nHello,Bonjour\n")
     assert languages_of([path], []) == ("en", "fr")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.csv", "id,fr,en\n1,Bonjour,Hello\n", True), ("a.tsv", "fr\ten\nBonjour\tHello\n", True),
+        ("a.jsonl", '{"translation": {"fr": "Bonjour", "en": "Hello"}}\n', True),
+        ("a.csv", "source,target\nBonjour,Hello\n", False), ("a.csv", "fr,de\nBonjour,Hallo\n", False),
+        ("a.jsonl", '{"src": "Bonjour", "tgt": "Hello"}\n', False), ("a.jsonl", "nothing\n", False),
+        ("a.txt", "fr,en\n", False),
+    ],
+)  # fmt: skip
+def test_which_files_have_columns_named_by_languages(tmp_path, name, text, expected):
+    (tmp_path / name).write_text(text)
+    assert has_columns_of(tmp_path / name, None, ("en", "fr")) == expected
+    assert not has_columns_of(tmp_path / name, None, ())
 
 
 def test_languages_that_are_given_come_first():

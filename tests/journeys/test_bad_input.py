@@ -347,6 +347,10 @@ def test_doctor_refuses_options_that_would_have_no_effect(tmp_path):
         done = glassformer("doctor", path, option, tmp_path / "none.fr")
         refused(done, 2, f"{option}: text is also given without an option: {path}", "Give all of it by options")
     refused(glassformer("doctor", path, "--languages", "en", "fr"), 2, "--languages: without effect on pairs")
+    table = write_lines(
+        tmp_path / "a.csv", ["id,fr,en", "1,Le chat dort,The cat sleeps", "2,Le chien dort,The dog sleeps"]
+    )
+    assert glassformer("doctor", table, "--languages", "en", "fr").returncode == 0
 
 
 @pytest.fixture(scope="module")

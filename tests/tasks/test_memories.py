@@ -88,6 +88,14 @@ def test_tables_folders_and_the_text_of_a_training_are_memories(path, tmp_path):
     }
 
 
+NAME_ANOTHER = "\n  Name a memory of the languages of the model, or a table with the columns source and target."
+
+
+def test_a_table_in_the_other_order_is_read_in_the_direction_of_the_model(tmp_path):
+    (tmp_path / "a.csv").write_text("de,en\nb,a\n")
+    assert read_memory((tmp_path / "a.csv",), (0.0,), ("en", "de")).exact("a").target == "b"
+
+
 def test_files_without_translations_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text("a\n")
     with pytest.raises(ConfigError, match=r"--memory .*a.txt: has no translations"):
@@ -102,8 +110,14 @@ def test_files_without_translations_are_refused(tmp_path):
     (tmp_path / "d.tmx").write_text(memory(tuv("en", "a") + tuv("de", "b") + tuv("fr", "c")))
     with pytest.raises(CorpusError, match="texts in 3 languages") as found:
         read_memory((tmp_path / "d.tmx",), (0.0,), ())
-    assert str(found.value).endswith("\n  Name a memory of two languages.")
+    assert str(found.value).endswith(NAME_ANOTHER)
     assert "--" not in str(found.value)
+    for text in ("fr,en\na,b\n", "id,x,y\n1,a,b\n"):
+        (tmp_path / "e.csv").write_text(text)
+        with pytest.raises(CorpusError) as found:
+            translator().translate(["a"], memory=[tmp_path / "e.csv"])
+        assert str(found.value).endswith(NAME_ANOTHER)
+        assert "--" not in str(found.value)
     with pytest.raises(CorpusError, match="no such file"):
         translator().translate(["a"], memory=[tmp_path / "b.tmx"])
 

@@ -9,7 +9,7 @@ from glassformer.cli.options import flags, given
 from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import expanded
 from glassformer.corpora.corpus import check_entry_options
-from glassformer.corpora.languages import language_pair
+from glassformer.corpora.languages import has_columns_of, language_pair
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ConfigError
 from glassformer.train_config import TrainConfig
@@ -38,10 +38,11 @@ def check_languages(files: Sequence[Path], options: ReadOptions) -> None:
     """Check the languages that a command was given.
 
     Raises:
-        ConfigError: they are not two different codes, or no file can have several languages.
+        ConfigError: they are not two different codes, or no file has several languages.
     """
     language_pair(options.languages)
-    check_entry_options(files, options.format, languages=options.languages)
+    if not any(has_columns_of(path, options.format, options.languages) for path in files):
+        check_entry_options(files, options.format, languages=options.languages)
 
 
 def check_pair_options(files: Sequence[Path], options: ReadOptions) -> None:

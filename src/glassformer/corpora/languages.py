@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glassformer.corpora.bilingual import Languages, declared_languages
-from glassformer.corpora.columns import language_code
+from glassformer.corpora.columns import language_code, language_columns
+from glassformer.corpora.jsonl import parse_json
+from glassformer.corpora.lines import LineError, read_lines
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.pair_tables import open_pair_table
 from glassformer.corpora.read_options import parse_keys
+from glassformer.corpora.tables import open_table
 from glassformer.errors import ConfigError
 
 CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4}){0,2}")
@@ -60,6 +63,28 @@ def languages_of(
         name for side in names if len(side) == 1 for name in side if CODE.fullmatch(name) and name not in NOT_CODES
     ]
     return tuple(found) if len(found) == 2 and found[0] != found[1] else ()
+
+
+def has_columns_of(path: Path, format: str | None, languages: Sequence[str]) -> bool:
+    """Whether a file is a table with columns, or JSON with keys, that are named by two languages.
+
+    Args:
+        format: a name in PAIR_FORMATS. Default: by the name of the file.
+    """
+    if not languages or not path.is_file():
+        return False
+    match format or format_of(path):
+        case "csv" | "tsv" as format:
+            table = open_table(path, format=format, whole=False)
+            return table.has_header and language_columns(table.names, languages) is not None
+        case "jsonl":
+            try:
+                record = parse_json(next(read_lines(path), ""))
+            except LineError:  # the command reports it
+                return False
+            texts = record.get("translation") if isinstance(record, dict) else None
+            return isinstance(texts, dict) and language_columns(list(texts), languages) is not None
+    return False
 
 
 def _header_codes(src: Sequence[Path]) -> tuple[str, str] | None:

@@ -10,7 +10,6 @@ from glassformer.corpora.corpus import detect_format, read_pairs
 from glassformer.corpora.memory import Memory
 from glassformer.data.dataset import Dataset
 from glassformer.decode_config import DecodeConfig
-from glassformer.documents.tmx import LANGUAGES_ADVICE
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.terms import modified_at
 from glassformer.tasks.texts import evenly_spaced
@@ -50,7 +49,7 @@ def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages:
                 for example in read_pairs(files, languages=languages):
                     if example.has_both_sides:
                         yield example.src, example.tgt
-            except CorpusError as error:
+            except (CorpusError, ConfigError) as error:
                 raise CorpusError(without_options(str(error))) from None
 
     memory = Memory(pairs())
@@ -62,8 +61,11 @@ def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages:
 
 def without_options(message: str) -> str:
     """The error for a file without remedies by options, which translation does not have."""
-    message, has_several, _ = message.removesuffix(SKIP_ADVICE).partition(LANGUAGES_ADVICE)
-    return f"{message}\n  Name a memory of two languages." if has_several else message
+    lines = message.removesuffix(SKIP_ADVICE).split("\n")
+    kept = [line for line in lines if " --" not in line]
+    if len(kept) < len(lines):
+        kept.append("  Name a memory of the languages of the model, or a table with the columns source and target.")
+    return "\n".join(kept)
 
 
 def check_are_pairs(files: Sequence[Path]) -> None:
