@@ -118,7 +118,7 @@ def test_a_tokenizer_without_special_tokens_is_refused(folder):
 
 
 def test_a_folder_without_config_is_refused(tmp_path):
-    refused(tmp_path, "config.json", "No such file")
+    refused(tmp_path, "config.json", "not a model folder of transformers: it has no config.json")
 
 
 def test_multi_label_classification_is_refused(tmp_path):

@@ -131,6 +131,9 @@ def test_scores_of_memories_and_tables_with_options_of_memories(model, tmp_path)
         assert (out / "pairs.tsv").read_text() == alone[()]
         assert (out / "damaged.tmx").read_text() == ""
     assert len({*alone.values()}) == 2
+    done = glassformer("score", model, "--src", files[2], "--skip-bad")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "damaged.tmx: no pairs to score" in done.stderr
 
 
 def test_run_writes_the_outputs_of_files(model, tmp_path):

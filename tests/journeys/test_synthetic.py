@@ -264,6 +264,10 @@ def test_options_without_effect_are_refused(corpus, texts, teachers, tmp_path):
     done = glassformer(*student, "--more-tgt", texts / "mono.fr")
     assert done.returncode == 2
     assert "distillation: --more-tgt: has no effect here" in done.stderr
+    done = glassformer(*student, "--pooling", "mean")
+    assert done.returncode == 2
+    assert "--pooling: the family transformer has no such option" in done.stderr
+    assert not (tmp_path / "run").exists()  # the teacher was not asked
 
 
 def test_members_that_do_not_fit(corpus, model, tmp_path):

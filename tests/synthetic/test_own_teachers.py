@@ -2,9 +2,11 @@
 
 import pytest
 
-from glassformer.errors import ConfigError, CorpusError
+from glassformer.errors import ConfigError, CorpusError, UserError
+from glassformer.lock import locked
 from glassformer.synthetic import distillation, own_teachers
-from glassformer.synthetic.answers import Answer
+from glassformer.synthetic.answers import ANSWERS, Answer
+from glassformer.synthetic.ask import ask
 from glassformer.synthetic.distillation import distill
 from glassformer.synthetic.train import train
 from glassformer.train_config import TrainConfig
@@ -45,6 +47,15 @@ def test_the_student_does_not_overwrite_the_text_of_its_teachers(tmp_path, monke
     assert len(teachers) == 2
     assert all(texts_of(teacher) == texts for teacher, texts in teachers)
     assert all(path.is_relative_to(config.out / distillation.FOLDER) for path in student.src)
+
+
+def test_answers_are_read_only_by_who_has_the_lock(tmp_path):
+    answers = tmp_path / ANSWERS
+    with locked(tmp_path):
+        answers.write_text("an answer that another process is wr")
+        with pytest.raises(UserError, match="another process"):
+            ask(Echo(), ["a"], tmp_path, lambda message: None)
+        assert answers.read_text() == "an answer that another process is wr"
 
 
 def texts_of(config):

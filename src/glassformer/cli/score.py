@@ -49,7 +49,7 @@ def score(
     from glassformer.cli.standard_input import MAX_CHUNK_LINES
     from glassformer.corpora.corpus import read_pairs
     from glassformer.corpora.lines import chunks
-    from glassformer.errors import ConfigError
+    from glassformer.errors import ConfigError, CorpusError
     from glassformer.tasks.texts import no_op
 
     if files:
@@ -78,3 +78,5 @@ def score(
         for text in scores_of_pairs(translator, [(pair.src, pair.tgt) for pair in chunk], warn, json=json):
             print(text)
         n_done += len(chunk)
+    if not n_done:
+        raise CorpusError(f"{src}: no pairs to score.\n  Give a file that has some.")

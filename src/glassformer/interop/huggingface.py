@@ -78,7 +78,15 @@ def export_folder(folder: Path, out: Path) -> str:
 
 
 def load_hf_folder(source: Path) -> AnyTask:
-    """Load the model of a transformers folder as a task."""
+    """Load the model of a transformers folder as a task.
+
+    Raises:
+        CheckpointError: it is no such folder, or its model is not supported.
+    """
+    if not (source / "config.json").exists():
+        raise CheckpointError(
+            f"{source}: not a model folder of transformers: it has no config.json.\n  Name the folder that has it."
+        )
     hf_config = read_json(source / "config.json")
     with config_errors(source / "config.json"):
         architecture, head = find_architecture(hf_config)

@@ -44,7 +44,6 @@ class Answers:
         self.path, self.teacher = path, teacher
         self.found: dict[str, Answer] = {}
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             self.read()
             self.file: TextIO = open(path, "a", encoding="utf-8", newline="\n")
         except OSError as error:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from glassformer.checkpoint import write_error
 from glassformer.lock import locked
 from glassformer.synthetic.answers import ANSWERS, Answer, Answers
 from glassformer.synthetic.teachers import Teacher
@@ -30,7 +31,11 @@ def ask(teacher: Teacher, sources: Sequence[str], folder: Path, log: Log) -> lis
         Stopped: the user interrupted; the answers so far are kept.
         UserError: the teacher does not answer, or the folder cannot be written or is in use.
     """
-    with closing(Answers(folder / ANSWERS, teacher.identity)) as answers, locked(folder):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(folder, error) from None
+    with locked(folder), closing(Answers(folder / ANSWERS, teacher.identity)) as answers:
         missing = answers.missing(sources)
         n_different = len(set(sources))
         known = f", {n_different - len(missing):,} of them known from before" if len(missing) < n_different else ""

@@ -27,7 +27,7 @@ from glassformer.synthetic.filters import Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.train_config import NOT_WITH_TEACHERS, TrainConfig
-from glassformer.training.options import stored_options
+from glassformer.training.options import select_objective_type, stored_options
 from glassformer.training.run import make_run_folder, train
 
 FOLDER = "teacher"
@@ -54,6 +54,8 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
         Stopped: a signal stopped it; what is done is kept.
     """
     refuse(config)
+    if not config.init_from:  # what the student does not have is said before the teacher is asked
+        select_objective_type(config.model_copy(update={"task": config.task or "translation"}), None)
     tell_of_codes(config, log)
     sources, references = read_sources(config)
     make_run_folder(config.out)
