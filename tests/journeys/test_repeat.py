@@ -80,3 +80,23 @@ def test_a_run_that_cannot_be_repeated_is_refused(run, tmp_path):
     finally:
         (run / "train.fr").write_text(text)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_began_with_another_model_is_refused(run, tmp_path):
+    model = shutil.copytree(run / "run", tmp_path / "model")
+    out = tmp_path / "tuned"
+    tuned = ("train", run / "train.en", run / "train.fr", "--init-from", model, "--steps", 1, *RARE, "--out", out)
+    assert glassformer(*tuned).returncode == 0
+    shutil.rmtree(model)
+    refused(
+        glassformer("train", "--repeat", out, "--out", tmp_path / "x"), 2, "is not the model that the run began with"
+    )
+    shutil.copytree(out, model)
+    refused(
+        glassformer("train", "--repeat", out, "--out", tmp_path / "x"), 2, "is not the model that the run began with"
+    )
+    shutil.rmtree(model)
+    shutil.copytree(run / "run", model)
+    done = glassformer("train", "--repeat", out, "--out", tmp_path / "x", "--quiet")
+    assert "weights are equal, bit for bit" in done.stdout

@@ -11,7 +11,7 @@ from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, read_json
 from glassformer.train_config import TrainConfig
 from glassformer.training.options import without_unused_options
-from glassformer.training.scan import changed_files
+from glassformer.training.scan import changed_files, given_models
 
 TIMES = ("tokens_per_s", "elapsed_s")
 """Measurements of metrics.jsonl that differ between equal runs."""
@@ -74,8 +74,12 @@ def config_of(run: Path, out: Path) -> TrainConfig:
             f"{run}: was trained for {config.minutes:g} minutes, which are other steps at each time.\n"
             "  Runs of --steps and --epochs can be repeated."
         )
-    if changed := changed_files(config, read_json(run / "data" / "corpus.json")["files"]):
+    corpus = read_json(run / "data" / "corpus.json")
+    if changed := changed_files(config, corpus["files"]):
         raise ConfigError(f"{changed[0]}: is not the file of the run: its content is another.\n  Restore it.")
+    found, models = given_models(config), corpus.get("models", {})  # runs of an earlier version have no record of them
+    if other := next((path for path in models if found.get(path) != models[path]), None):
+        raise ConfigError(f"{other}: is not the model that the run began with.\n  Restore it.")
     return without_unused_options(config)
 
 

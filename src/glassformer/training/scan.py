@@ -133,6 +133,7 @@ def write_corpus(config: TrainConfig, objective_type: type[AnyObjective], folder
         checkpoint.write_synced(folder / name, text.encode())
     record = {
         "files": files,
+        "models": given_models(config),
         "n_examples": n_examples - len(held_out),
         "n_dev": len(dev),
         "wanted_max_len": wanted_max_len(config, objective_type, tokenizer),
@@ -287,6 +288,12 @@ def read_options(config: TrainConfig) -> ReadOptions:
 def corpus_files(config: TrainConfig) -> list[Path]:
     """All corpus files of a run."""
     return [*config.src, *config.tgt, *config.dev_src, *config.dev_tgt]
+
+
+def given_models(config: TrainConfig) -> dict[str, str]:
+    """SHA-256 of the manifest, by the folder, of the finished models that a run begins with."""
+    manifests = (path / MANIFEST for path in (config.init_from, config.embeddings) if path)
+    return {str(path.parent): sha256(path) for path in manifests if path.exists()}
 
 
 def fingerprint(path: Path) -> JsonObject:
