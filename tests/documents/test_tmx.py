@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.documents.document import Document
 from glassformer.documents.inline import aligned_positions
-from glassformer.documents.languages import best_match
+from glassformer.documents.languages import best_match, differing
 from glassformer.documents.origin import Origin
 from glassformer.documents.package import Package
 from glassformer.documents.reader import read_document
@@ -206,6 +206,12 @@ def test_the_variant_that_is_the_most_like_the_language_is_the_source(asked, fou
 )  # fmt: skip
 def test_another_script_is_another_language(codes, wanted, found):
     assert best_match(codes, wanted) == found
+
+
+def test_a_file_in_another_script_is_in_another_language():
+    assert differing(("en-US", "zh-CN"), ("en", "zh-TW")) == "to zh-CN"
+    assert not differing(("en-US", "zh"), ("en", "zh-TW"))
+    assert not differing(("", "pt-BR"), ("en", "pt-PT"))
 
 
 def test_no_text_is_its_own_translation():

@@ -44,8 +44,8 @@ def best_match(codes: tuple[str, ...], wanted: str) -> int | None:
 def differing(found: tuple[str, str], asked: tuple[str, str]) -> str:
     """Which of the languages that a file names is another one than asked for, as "from de"; an empty text if none is.
     An empty text among the languages: not known."""
-    sides = zip(("from", "to"), found, asked, strict=True)
-    return next((f"{word} {own}" for word, own, other in sides if own and other and primary(own) != primary(other)), "")
+    sides = ((word, own, other) for word, own, other in zip(("from", "to"), found, asked, strict=True) if own and other)
+    return next((f"{word} {own}" for word, own, other in sides if best_match((own,), other) is None), "")
 
 
 def is_swapped(name: str, found: tuple[str, str], languages: tuple[str, str]) -> bool:
