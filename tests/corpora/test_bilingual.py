@@ -160,7 +160,7 @@ def test_an_archive_that_cannot_be_read_is_one_clear_error(tmp_path, name, data)
 
 
 def test_a_folder_is_read_as_the_files_in_it(tmp_path):
-    for name in ("b/z.po", "b/a.po", "a.tmx", "notes.txt", "c/d/e.xlf"):
+    for name in ("b/z.po", "b/a.po", "a.tmx", "notes.txt", "c/d/e.xlf", ".a.po", ".git/a.po", "b/.x/y/a.tmx"):
         write(tmp_path / "in" / name, "x")
     assert [str(path.relative_to(tmp_path)) for path in expanded((tmp_path / "in", tmp_path / "x.po"))] == [
         "in/a.tmx", "in/b/a.po", "in/b/z.po", "in/c/d/e.xlf", "x.po",

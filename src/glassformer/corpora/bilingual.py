@@ -133,7 +133,7 @@ def read_units(path: Path, format: str, languages: Languages) -> Iterator[tuple[
         n = 0
         for member, read in members(path):
             inner = both_sided_format(Path(member))
-            if is_of_mac(member):
+            if is_hidden(member):
                 continue
             if not inner or inner == "archive":
                 others.append(member)
@@ -266,7 +266,7 @@ def files_in(folder: Path) -> list[Path]:
         CorpusError: there is none.
     """
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and both_sided_format(path))
-    found = [path for path in paths if not is_of_mac(str(path.relative_to(folder)))]
+    found = [path for path in paths if not is_hidden(str(path.relative_to(folder)))]
     if not found:
         raise CorpusError(
             f"{folder}: is a folder without translated files ({KNOWN_SUFFIXES}).\n  Name the files to read."
@@ -274,10 +274,13 @@ def files_in(folder: Path) -> list[Path]:
     return found
 
 
-def is_of_mac(name: str) -> bool:
-    """Whether a file of an archive or a folder has what macOS knows of another file."""
-    *folders, last = PurePath(name).parts
-    return last.startswith("._") or "__MACOSX" in folders
+def is_hidden(name: str) -> bool:
+    """Whether a file of an archive or a folder is hidden, in a hidden folder, or what macOS knows of another file.
+
+    Args:
+        name: its path in it.
+    """
+    return any(part.startswith(".") or part == "__MACOSX" for part in PurePath(name).parts)
 
 
 def expanded(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.checkpoint import write_synced
+from glassformer.corpora.bilingual import is_hidden
 from glassformer.corpora.lines import open_bytes
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.documents.document import Only, Segment
@@ -283,8 +284,8 @@ def outputs(
     """
 
     def is_taken(path: Path, folder: Path) -> bool:
-        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        return not is_hidden and (supported is None or path.suffix.lower() in supported)
+        has_suffix = supported is None or path.suffix.lower() in supported
+        return has_suffix and not is_hidden(str(path.relative_to(folder)))
 
     found: list[tuple[Path, Path]] = []
     for path in paths:
