@@ -255,24 +255,3 @@ def test_a_saved_pipeline_loads_in_transformers(both, folder, tmp_path):
     ours.save_pretrained(tmp_path / "copy")
     again = transformers.pipeline("text-classification", model=str(tmp_path / "copy"), device=-1)
     assert_same(again(CAT), theirs(CAT))
-
-
-def test_chat_by_a_template_matches_transformers(both, folder, tmp_path):
-    import json
-    import shutil
-
-    copy = tmp_path / "gpt2-chat"
-    shutil.copytree(folder("gpt2"), copy)
-    config = json.loads((copy / "tokenizer_config.json").read_text())
-    config["chat_template"] = (
-        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
-        "{% if add_generation_prompt %}bot:{% endif %}"
-    )
-    (copy / "tokenizer_config.json").write_text(json.dumps(config))
-    chat = [{"role": "user", "content": "The cat"}, {"role": "bot", "content": "sat"}]
-    options = dict(max_new_tokens=6, do_sample=False)
-    ours = pipeline("text-generation", str(copy), device=-1)(chat, **options)[0]["generated_text"]
-    theirs = transformers.pipeline("text-generation", model=str(copy), device=-1)(chat, **options)[0]["generated_text"]
-    assert ours[:-1] == chat == [dict(m) for m in theirs[:-1]]
-    assert ours[-1]["role"] == theirs[-1]["role"] == "assistant"
-    assert ours[-1]["content"].strip() == theirs[-1]["content"].strip()

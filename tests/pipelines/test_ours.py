@@ -286,6 +286,14 @@ def test_a_chat_is_continued_by_one_line_of_the_assistant(ours):
         generate([{"role": "user", "content": 3}])
 
 
+def test_the_last_message_of_the_assistant_is_continued(ours):
+    generate = pipeline("text-generation", ours("causal-lm", "bpe"), max_new_tokens=7, do_sample=False)
+    chat = [{"role": "user", "content": CAT}, {"role": "assistant", "content": "A dog"}]
+    rest = generate(f"user: {CAT}\nassistant: A dog", return_full_text=False)[0]["generated_text"].split("\n")[0]
+    assert generate(chat) == [{"generated_text": [chat[0], {"role": "assistant", "content": "A dog" + rest}]}]
+    assert generate(chat, return_full_text=False) == [{"generated_text": rest}]
+
+
 @pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
 def test_bfloat16_gives_nearly_the_same_scores(ours, name):
     full = pipeline("text-classification", ours("classification"))(CAT, top_k=None)

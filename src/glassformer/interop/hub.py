@@ -5,7 +5,7 @@ from pathlib import Path
 from glassformer.errors import CheckpointError
 from glassformer.manifest import HUB_NAME
 
-DOWNLOADED_FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm"]
+DOWNLOADED_FILES = ["*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", "*.spm", "*.jinja"]
 """Files downloaded from a repository. Code and pickles are excluded."""
 
 

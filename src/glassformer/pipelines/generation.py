@@ -9,7 +9,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Output, Pipeline, warn_truncated
-from glassformer.pipelines.chat import Message, chat_prompt, is_chat
+from glassformer.pipelines.chat import TEMPLATE_FILE, Message, chat_prompt, is_chat
 from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
     TEXT_TO_TEXT_DEFAULTS,
@@ -180,6 +180,8 @@ class TextGenerationOptions(GenerateOptions):
     handle_long_generation: str | None = None
     """"hole": truncate the beginning of a prompt that leaves no capacity for max_new_tokens."""
     skip_special_tokens: bool | None = None
+    continue_final_message: bool | None = None
+    """Continue the last message of a chat, in place of a new message. Default: whether it is one of the assistant."""
 
 
 class TextGeneration(GenerationPipeline[TextGenerationOptions]):
@@ -198,45 +200,89 @@ class TextGeneration(GenerationPipeline[TextGenerationOptions]):
         return super().each(inputs, options)
 
     def run(self, inputs: list[object], options: TextGenerationOptions) -> list[Output]:
+        self.check(options)
         chats = [messages for messages in inputs if is_chat(messages)]
         if chats and len(chats) == len(inputs):
             return self.run_chats(chats, options)
-        self.check(options)
         texts = [self.text(text) for text in inputs]
-        full_text = options.return_full_text is not False
         prefix = self.prefix(options)
+        outputs = self.continuations([prefix + text for text in texts], options)
+        if options.return_full_text is not False:
+            for text, of_text in zip(texts, outputs, strict=True):
+                for output in of_text:
+                    if "generated_text" in output:
+                        output["generated_text"] = text + output["generated_text"]
+        return list(outputs)
+
+    def continuations(
+        self, prompts: Sequence[str], options: TextGenerationOptions, *, special_tokens: bool = True
+    ) -> list[list[JsonObject]]:
+        """Output dictionaries of each prompt: the generated text without the prompt, or with return_tensors all ids.
+
+        Args:
+            special_tokens: the tokenizer adds those of a text. For models of Hugging Face.
+        """
         if self.source.is_native:
-            outputs = self.generate_native([prefix + text for text in texts], options)
-            return [
-                [{"generated_text": (text if full_text else "") + output} for output in text_outputs]
-                for text, text_outputs in zip(texts, outputs, strict=True)
-            ]
-        prompts = [self.read(prefix + text, options) for text in texts]
-        generated = self.generate_hf(prompts, options, decoder_only=True)
+            outputs = self.generate_native(prompts, options)
+            return [[{"generated_text": output} for output in of_prompt] for of_prompt in outputs]
+        ids_of_prompts = [self.read(prompt, options, special_tokens=special_tokens) for prompt in prompts]
+        generated = self.generate_hf(ids_of_prompts, options, decoder_only=True)
         return [
-            [self.format_output(text if full_text else "", prompt, ids, options) for ids in sequences]
-            for text, prompt, sequences in zip(texts, prompts, generated, strict=True)
+            [self.format_output(prompt, ids, options) for ids in sequences]
+            for prompt, sequences in zip(ids_of_prompts, generated, strict=True)
         ]
 
     def run_chats(self, chats: list[list[Message]], options: TextGenerationOptions) -> list[Output]:
-        """Continue conversations by a message of the assistant. Without a chat template it is one line of text."""
-        names = {
-            f"{role}_token": getattr(self.tokenizer.special_names, f"{role}_token") for role in ("bos", "eos", "pad")
-        }
+        """Continue conversations by a message of the assistant, or their last message. Folders of glassformer have no
+        chat template: a message is one line of text.
+        """
         template = self.tokenizer.chat_template
-        prompts = [chat_prompt(messages, template, names) for messages in chats]
-        explicit = {**options.model_dump(exclude_unset=True), "return_full_text": False}
-        generated = self.run(list(prompts), type(options).resolve(explicit, environment={}))
-        results = []
-        for messages, outputs in zip(chats, generated, strict=True):
-            replies = [output["generated_text"].lstrip(" ") for output in outputs]
-            if template is None:
-                replies = [reply.split("\n")[0] for reply in replies]
-            messages = [dict(message) for message in messages] if options.return_full_text is not False else []
-            results.append(
-                [{"generated_text": [*messages, {"role": "assistant", "content": reply}]} for reply in replies]
+        if template is None and not self.source.is_native:
+            raise ConfigError(
+                f"{self.source.name}: has no chat template: neither {TEMPLATE_FILE}, nor chat_template in"
+                " tokenizer_config.json.\n  Pass the prompt as a text."
             )
-        return results
+        if options.prefix:
+            raise ConfigError("prefix: not for chats.\n  Pass it as the content of the first message.")
+        continued = [
+            messages[-1]["role"] == "assistant"
+            if options.continue_final_message is None
+            else options.continue_final_message
+            for messages in chats
+        ]
+        names = self.tokenizer.template_variables
+        prompts = [
+            chat_prompt(messages, template, names, continues=continues)
+            for messages, continues in zip(chats, continued, strict=True)
+        ]
+        generated = self.continuations(prompts, options, special_tokens=False)
+        return [
+            [self.format_reply(messages, output, options, continues=continues) for output in outputs]
+            for messages, continues, outputs in zip(chats, continued, generated, strict=True)
+        ]
+
+    def format_reply(
+        self, messages: list[Message], output: JsonObject, options: TextGenerationOptions, *, continues: bool
+    ) -> JsonObject:
+        """Output dictionary of a chat: the messages with the reply, without return_full_text the reply only.
+
+        Args:
+            output: what `continuations` returned for the prompt.
+            continues: the reply continues the last message.
+        """
+        if "generated_text" not in output:
+            return output
+        reply = output["generated_text"]
+        if self.tokenizer.chat_template is None:
+            reply = reply.split("\n")[0]
+            reply = reply if continues else reply.lstrip(" ")
+        if options.return_full_text is False:
+            return {"generated_text": reply}
+        before = [dict(message) for message in messages]
+        if continues:
+            before[-1]["content"] += reply
+            return {"generated_text": before}
+        return {"generated_text": [*before, {"role": "assistant", "content": reply}]}
 
     def check(self, options: TextGenerationOptions) -> None:
         """Raise ConfigError for mutually exclusive or invalid arguments."""
@@ -245,10 +291,11 @@ class TextGeneration(GenerationPipeline[TextGenerationOptions]):
         if options.handle_long_generation not in (None, "hole"):
             raise ConfigError(f'handle_long_generation = {options.handle_long_generation!r}: expected None or "hole".')
 
-    def read(self, text: str, options: TextGenerationOptions) -> list[int]:
+    def read(self, text: str, options: TextGenerationOptions, *, special_tokens: bool) -> list[int]:
         """Ids of a prompt. An empty prompt becomes the start token."""
         limit = self.tokenizer.limit(truncates=options.truncates)
-        ids = self.tokenizer.encode_windows(text)[0].ids or [self.model.tokenizer.bos_id]
+        ids = self.tokenizer.encode_windows(text, special_tokens=special_tokens)[0].ids
+        ids = ids or [self.model.tokenizer.bos_id]
         n_new = options.max_new_tokens or self.default_arguments["max_new_tokens"]
         if options.handle_long_generation:
             if n_new >= limit:
@@ -263,11 +310,11 @@ class TextGeneration(GenerationPipeline[TextGenerationOptions]):
             warn_truncated(n_kept, "beginning")
         return ids[-n_kept:]
 
-    def format_output(self, text: str, prompt: list[int], ids: list[int], options: TextGenerationOptions) -> JsonObject:
-        """Output dictionary: `text` followed by the text that the generated ids add to the decoded prompt."""
+    def format_output(self, prompt: list[int], ids: list[int], options: TextGenerationOptions) -> JsonObject:
+        """Output dictionary: the text that the generated ids add to the decoded prompt."""
         if options.return_tensors:
             return {"generated_token_ids": [*prompt, *ids]}
         skip = options.skip_special_tokens is not False
         clean = options.clean_up_tokenization_spaces is not False
         decoded = [self.tokenizer.decode(i, skip_special_tokens=skip, clean=clean) for i in (prompt, [*prompt, *ids])]
-        return {"generated_text": text + decoded[1][len(decoded[0]) :]}
+        return {"generated_text": decoded[1][len(decoded[0]) :]}

@@ -213,6 +213,7 @@ OTHER_NATIVE_ARGUMENTS = {
     "return_text",
     "return_full_text",
     "skip_special_tokens",
+    "continue_final_message",
     "src_lang",
     "tgt_lang",
     *Options.model_fields,

@@ -12,7 +12,9 @@ from glassformer.config import JsonObject
 from glassformer.devices import require_torch
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.batches import batches_by_length
+from glassformer.interop.tokenizer import ROLES, read_settings
 from glassformer.limits import MAX_TOKENS
+from glassformer.pipelines.chat import read_chat_template
 from glassformer.pipelines.source import Source
 from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import AnyTask
@@ -74,9 +76,12 @@ class TokenizerAdapter:
         self.lock = threading.Lock()
         """Truncation is a setting of the backend, not an argument: one thread encodes at a time."""
         self.is_encoder = task.kind == "encoder"
-        template = source.tokenizer_config.get("chat_template")
-        self.chat_template = template if isinstance(template, str) else None
+        self.chat_template = read_chat_template(source.folder, source.tokenizer_config)
         self.special_names = t.special_tokens
+        named = read_settings(source.folder) if source.folder else {}
+        roles = {"bos_token": t.special_tokens.bos_token, "eos_token": t.special_tokens.eos_token, **named}
+        self.template_variables = {role: roles[role] for role in ROLES if isinstance(roles.get(role), str)}
+        """Names of special tokens by their role, as chat templates have them."""
         self.prefix = t.special_tokens.prefix if source.is_native else ""
         self.pad_token_id, self.eos_token_id, self.mask_token_id = t.pad_id, t.eos_id, t.mask_id
         self.cls_token_id, self.sep_token_id = t.bos_id, t.eos_id
