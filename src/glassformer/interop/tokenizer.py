@@ -15,6 +15,7 @@ from glassformer.interop import sentencepiece as sp
 from glassformer.manifest import read_json
 from glassformer.model_config import Kind
 from glassformer.tasks.base import AnyTask
+from glassformer.tasks.encoder import EncoderTask
 from glassformer.tokens.tokenizer import TARGET_TOKENIZER_FILE, SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
@@ -256,12 +257,7 @@ def exported_json(tokenizer: Tokenizer, task: AnyTask) -> JsonObject:
         first = [normalizers.Prepend(s.prefix)]
         backend.normalizer = normalizers.Sequence([*first, *([backend.normalizer] if backend.normalizer else [])])
         backend.decoder = decoders.Sequence([backend.decoder, decoders.Strip(s.prefix, 1, 0)])
-    n_separators = 2 if getattr(task.config, "position_offset", 0) else 1  # only RoBERTa has an offset: A </s></s> B
-    single, pair = special_token_templates(s, task, n_separators)
-    ids = {s.bos_token: tokenizer.bos_id, s.eos_token: tokenizer.eos_id}
-    if s.first_token:
-        ids[s.first_token] = tokenizer.special_id(s.first_token)
-    backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(ids.items()))
+    backend.post_processor = special_token_template(tokenizer, task)
     tokenizer_json: JsonObject = json.loads(backend.to_str())
     for token in tokenizer_json["added_tokens"]:
         if token["content"] == s.mask_token:
@@ -269,16 +265,21 @@ def exported_json(tokenizer: Tokenizer, task: AnyTask) -> JsonObject:
     return tokenizer_json
 
 
-def special_token_templates(s: SpecialTokens, task: AnyTask, n_separators: int) -> tuple[list[str], list[str]]:
-    """Post-processor templates of a task: special tokens around a single text and around a pair."""
+def special_token_template(tokenizer: Tokenizer, task: AnyTask) -> processors.TemplateProcessing:
+    """Post-processor that adds the special tokens with which a task reads a single text or a pair."""
+    s = tokenizer.special_tokens
     if task.source_has_end_token:
         first = [s.first_token] if s.first_token else []
-        return [*first, "$A", s.eos_token], [*first, "$A", s.eos_token, "$B", s.eos_token]
-    if task.kind == "decoder":
+        single, pair = [*first, "$A", s.eos_token], [*first, "$A", s.eos_token, "$B", s.eos_token]
+    elif isinstance(task, EncoderTask):
+        single = [s.bos_token, "$A", s.eos_token]
+        pair = [s.bos_token, "$A", *[s.eos_token] * task.n_separators, "$B:1", f"{s.eos_token}:1"]
+    else:
         start = [s.bos_token] if s.bos_token != s.eos_token else []
-        return [*start, "$A"], [*start, "$A", "$B"]
-    single = [s.bos_token, "$A", s.eos_token]
-    return single, [*single, *[s.eos_token] * (n_separators - 1), "$B:1", f"{s.eos_token}:1"]
+        single, pair = [*start, "$A"], [*start, "$A", "$B"]
+    names = {s.bos_token, s.eos_token, *([s.first_token] if s.first_token else [])}
+    ids = [(name, tokenizer.special_id(name)) for name in sorted(names)]
+    return processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids)
 
 
 def unk_token_of(model: JsonObject) -> str | None:

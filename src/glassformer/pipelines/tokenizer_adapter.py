@@ -12,7 +12,7 @@ from glassformer.config import JsonObject
 from glassformer.devices import require_torch
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.batches import batches_by_length
-from glassformer.interop.tokenizer import ROLES, read_settings
+from glassformer.interop.tokenizer import ROLES, read_settings, special_token_template
 from glassformer.limits import MAX_TOKENS
 from glassformer.pipelines.chat import read_chat_template
 from glassformer.pipelines.source import Source
@@ -94,7 +94,8 @@ class TokenizerAdapter:
         names = source.tokenizer_config.get("model_input_names")
         # The TokenizersBackend of transformers 5 returns no token type ids by default.
         is_bare = source.tokenizer_config.get("tokenizer_class") == "TokenizersBackend"
-        self.has_token_types = "token_type_ids" in names if names else not is_bare
+        has_types = getattr(task.config, "n_token_types", 0) > 1
+        self.has_token_types = "token_type_ids" in names if names else has_types and not is_bare
         unk = getattr(self.backend.model, "unk_token", None) or source.tokenizer_config.get("unk_token")
         self.unk_token_id = self.backend.token_to_id(unk) if isinstance(unk, str) else None
         self.continuation_prefix = getattr(self.backend.model, "continuing_subword_prefix", None)
@@ -229,7 +230,6 @@ def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
     Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
     """
     task = source.task
-    is_encoder = task.kind == "encoder"
     if source.folder and (source.folder / "tokenizer.json").exists():
         backend = wrap_native_errors(
             lambda: tokenizers.Tokenizer.from_file(str(source.folder / "tokenizer.json")),  # type: ignore[operator]
@@ -237,19 +237,13 @@ def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
         )
     else:
         backend = tokenizers.Tokenizer.from_str(task.tokenizer.to_json())
+        if not backend.num_special_tokens_to_add(False):
+            bytes_first = isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel)
+            trim = [processors.ByteLevel(add_prefix_space=False, trim_offsets=True)] if bytes_first else []
+            backend.post_processor = processors.Sequence([*trim, special_token_template(task.tokenizer, task)])
     backend.no_padding()
     backend.no_truncation()
     backend.encode_special_tokens = source.is_native
-    if is_encoder and not backend.num_special_tokens_to_add(False):
-        cls, sep = task.tokenizer.special_tokens.bos_token, task.tokenizer.special_tokens.eos_token
-        pair = [cls, "$A", sep, "$B:1", f"{sep}:1"]
-        if str(source.config.get("model_type")).startswith("roberta"):
-            pair = [cls, "$A", sep, sep, "$B", sep]
-        ids = [(cls, task.tokenizer.bos_id), (sep, task.tokenizer.eos_id)]
-        template = processors.TemplateProcessing(single=[cls, "$A", sep], pair=pair, special_tokens=ids)
-        bytes_first = isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel)
-        trim = [processors.ByteLevel(add_prefix_space=False, trim_offsets=True)] if bytes_first else []
-        backend.post_processor = processors.Sequence([*trim, template])
     return backend
 
 
