@@ -185,6 +185,14 @@ def test_invalid_questions_are_errors(folder, arguments, what):
         pipeline("question-answering", folder("bert-answers"))([{"question": "a"}])
 
 
+@pytest.mark.parametrize("name", ["data", "X"])
+def test_questions_have_their_names_in_version_4(folder, name):
+    answer, pair = pipeline("question-answering", folder("bert-answers")), {"question": "Where?", "context": CAT}
+    assert answer(**{name: pair}) == answer(pair) == answer(**pair)
+    with refused(ConfigError, f"{name}: no such option"):
+        answer(pair, **{name: pair})
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [

@@ -9,6 +9,7 @@ transformers = pytest.importorskip("transformers")
 import torch
 
 from glassformer import pipeline
+from glassformer.errors import ConfigError
 from tests.pipelines.conftest import assert_same
 
 CAT = "The cat sat on the mat, and Ann didn't see it."
@@ -191,6 +192,23 @@ def test_truncated_prompts_match_transformers(both):
     compare(both("text-generation", "gpt2"), CAT, **options)
 
 
+@pytest.mark.parametrize(
+    ("task", "model", "name", "inputs", "options"),
+    [
+        ("zero-shot-classification", "bert-nli", "sequences", [CAT, RAIN], {"candidate_labels": ["a", "b"]}),
+        ("text-generation", "gpt2", "text_inputs", ["The cat"], GREEDY),
+        ("text-classification", "bert-grades", "inputs", CAT, {}),
+        ("token-classification", "bert-entities", "inputs", CAT, {}),
+        ("fill-mask", "bert-fill", "inputs", "The [MASK] sat.", {}),
+    ],
+)
+def test_the_first_argument_has_its_name_in_transformers(both, task, model, name, inputs, options):
+    ours, theirs = both(task, model)
+    assert_same(ours(**{name: inputs}, **options), theirs(**{name: inputs}, **options))
+    with pytest.raises(ConfigError):
+        ours(inputs, **options, text="a")
+
+
 def test_arguments_of_the_call_override_those_of_the_pipeline(both):
     compare(both("text-generation", "gpt2", **GREEDY, num_beams=2), "The cat", max_new_tokens=5)
 
@@ -207,6 +225,18 @@ def test_a_generator_of_texts_gives_a_generator_of_outputs(both):
         assert not isinstance(outputs, list)
         assert_same(list(outputs), list(theirs(text for text in texts)))
         assert_same(list(ours((text for text in texts), batch_size=2)), list(theirs(text for text in texts)))
+
+
+@pytest.mark.parametrize("num_beams", [1, 2])
+def test_samples_of_a_generator_are_those_of_a_list(folder, num_beams):
+    sample = pipeline(
+        "text-generation", folder("gpt2"), do_sample=True, seed=1, max_new_tokens=9, num_beams=num_beams,
+        num_return_sequences=2,
+    )  # fmt: skip
+    expected = sample(["The cat"] * 3)
+    assert len({str(outputs) for outputs in expected}) == 3
+    for batch_size in (None, 2, 3):
+        assert list(sample(iter(["The cat"] * 3), batch_size=batch_size)) == expected
 
 
 def test_a_dataset_is_processed_like_a_generator(folder):

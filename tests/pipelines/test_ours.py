@@ -274,6 +274,14 @@ def test_sentence_similarity_of_a_model_of_pairs_is_its_number(ours):
     assert similar(CAT, [DOG]) == pytest.approx([gf.load(ours("regression"))((CAT, DOG))])
 
 
+@pytest.mark.parametrize("name", ["causal-lm", "translation"])
+def test_samples_of_a_generator_do_not_depend_on_the_batch_size(ours, name):
+    sample = pipeline(model=ours(name, "bpe"), do_sample=True, seed=1, max_new_tokens=9)
+    expected = list(sample(iter([DOG] * 3)))
+    assert len({str(outputs) for outputs in expected}) == 3
+    assert list(sample(iter([DOG] * 3), batch_size=2)) == expected
+
+
 def test_a_chat_is_continued_by_one_line_of_the_assistant(ours):
     generate = pipeline("text-generation", ours("causal-lm", "bpe"), max_new_tokens=12, do_sample=False)
     chat = [{"role": "user", "content": CAT}]

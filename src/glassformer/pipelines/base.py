@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeGuard, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeGuard, TypeVar
 
 from glassformer import checkpoint
 from glassformer.config import Config
@@ -41,6 +41,18 @@ class Options(Config):
     """Ignored: padding does not change the output."""
     clean_up_tokenization_spaces: bool | None = None
     """Remove spaces before punctuation from generated text."""
+    _n_before: int | None = None
+    """Number of texts of a generator before those of this batch; None: the texts are no part of a generator."""
+
+    def after(self, n_texts: int) -> Self:
+        """These arguments for the texts of a generator after its first `n_texts`."""
+        later = self.model_copy()
+        later._n_before = n_texts
+        return later
+
+    @property
+    def n_before(self) -> int | None:
+        return self._n_before
 
     @classmethod
     def merge(cls, *sets: Mapping[str, object]) -> Self:
@@ -72,6 +84,8 @@ class Pipeline(ABC, Generic[OptionsT]):
 
     options_type: type[OptionsT]
     """Arguments of the calls."""
+    input_names: ClassVar[tuple[str, ...]] = ()
+    """Other names of the first argument, `inputs`, which it has in transformers."""
     model: AnyTask
     """The glassformer task. Its `.model` is the module of PyTorch."""
 
@@ -91,13 +105,18 @@ class Pipeline(ABC, Generic[OptionsT]):
     def device(self) -> Device:
         return self.model.device
 
-    def __call__(self, inputs: object, **options: object) -> Output:
+    def __call__(self, inputs: object = None, **options: object) -> Output:
         """Process a text, or each text of a list or generator.
 
         Raises:
             ConfigError: an argument is unknown or has an invalid value.
         """
-        return self.each(inputs, options)
+        return self.each(self.named_input(inputs, options), options)
+
+    def named_input(self, inputs: object, options: dict[str, object]) -> object:
+        """The first argument, which may have one of `input_names`: then it is removed from the options."""
+        named = [name for name in self.input_names if name in options]
+        return options.pop(named[0]) if inputs is None and named else inputs
 
     def each(self, inputs: object, options: Mapping[str, object]) -> Output:
         c = self.options_type.merge(self.options, options)
@@ -109,8 +128,10 @@ class Pipeline(ABC, Generic[OptionsT]):
 
     def stream(self, inputs: Iterable[object] | IndexableInputs, options: OptionsT) -> Iterator[Output]:
         items = iter(inputs) if isinstance(inputs, Iterable) else (inputs[i] for i in range(len(inputs)))
+        n_before = 0
         while batch := list(islice(items, options.batch_size or 1)):
-            yield from self.run(batch, options)
+            yield from self.run(batch, options.after(n_before))
+            n_before += len(batch)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the model and its tokenizer: a glassformer folder, or for a Hugging Face model a Hugging Face folder.

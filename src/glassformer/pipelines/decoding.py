@@ -72,12 +72,14 @@ def generate_ids(
     config: GenerationConfig,
     *,
     seed: int,
+    first_index: int = 0,
     decoder_only: bool,
     max_positions: int | None,
 ) -> list[list[list[int]]]:
     """Generate from each prompt or source. Returns num_return_sequences lists of generated ids per prompt, best first.
 
     Args:
+        first_index: index of the first prompt. With the seed, the index of a prompt determines its random numbers.
         decoder_only: the model continues the prompt. False: the prompt is the input of the encoder.
         max_positions: maximum number of decoder tokens; None: unlimited.
 
@@ -100,13 +102,14 @@ def generate_ids(
         if config.do_sample and config.num_beams == 1:
             sampling = Sampling(
                 state, last, limits, eos_ids=config.eos_token_id, rules=rules, warpers=warpers, prompts=before,
-                seed=seed, indices=[n_copies * i + j for i in batch for j in range(n_copies)],
+                seed=seed, indices=[n_copies * (first_index + i) + j for i in batch for j in range(n_copies)],
             )  # fmt: skip
             outputs = [[ids] for ids in sampling.run(model)]
         else:
+            generators = [random_generator(seed, first_index + i) for i in batch] if config.do_sample else None
             search = BeamSearch(
                 state, last, limits, eos_ids=config.eos_token_id, rules=rules + warpers, policy=policy_of(config),
-                prompts=before, generators=[random_generator(seed, i) for i in batch] if config.do_sample else None,
+                prompts=before, generators=generators,
             )  # fmt: skip
             outputs = [[h.ids for h in hypotheses] for hypotheses in search.run(model)]
         for i, output in zip(indices, outputs, strict=True):

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from glassformer.config import JsonObject
 from glassformer.decode_config import DecodeConfig
@@ -14,15 +14,15 @@ from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
     TEXT_TO_TEXT_DEFAULTS,
     GenerateOptions,
+    GenerateOptionsT,
     native_decode_config,
     resolve_generation_config,
     resolve_seed,
     task_specific_params,
+    with_seed_of_text,
 )
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.translation import TextToTextTask
-
-GenerateOptionsT = TypeVar("GenerateOptionsT", bound=GenerateOptions)
 
 
 class GenerationPipeline(Pipeline[GenerateOptionsT]):
@@ -43,6 +43,12 @@ class GenerationPipeline(Pipeline[GenerateOptionsT]):
 
     def generate_native(self, texts: Sequence[str], options: GenerateOptions) -> list[list[str]]:
         """num_return_sequences outputs of a glassformer task for each text."""
+        if options.n_before is not None and options.seed is not None:
+            return [
+                output
+                for i, text in enumerate(texts)
+                for output in self.generate_native([text], with_seed_of_text(options, options.n_before + i))
+            ]
         task, n = self.model, options.num_return_sequences or 1
         c = native_decode_config(
             options, task.with_default_options(None) if isinstance(task, DecoderTask) else DecodeConfig()
@@ -85,7 +91,8 @@ class GenerationPipeline(Pipeline[GenerateOptionsT]):
         config = resolve_generation_config(self.source, self.task, self.default_arguments, self.with_stop_ids(options))
         return generate_ids(
             self.model.source.in_precision(self.source.precision), prompts, config,
-            seed=resolve_seed(options) if config.do_sample else 0, decoder_only=decoder_only,
+            seed=resolve_seed(options) if config.do_sample else 0, first_index=options.n_before or 0,
+            decoder_only=decoder_only,
             max_positions=self.tokenizer.max_positions + 1,  # the last token needs no position
         )  # fmt: skip
 
@@ -188,6 +195,7 @@ class TextGeneration(GenerationPipeline[TextGenerationOptions]):
     """{"generated_text"} of a decoder for a prompt: the prompt and its continuation."""
 
     options_type = TextGenerationOptions
+    input_names = ("text_inputs",)
     default_arguments = TEXT_GENERATION_DEFAULTS
 
     def stop_ids(self, ids: list[int]) -> list[int]:

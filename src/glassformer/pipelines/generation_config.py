@@ -4,8 +4,9 @@ import secrets
 import sys
 import warnings
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from glassformer.config import JsonObject
@@ -13,6 +14,8 @@ from glassformer.decode_config import GENERATE_NAMES, DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.pipelines.base import Options
 from glassformer.pipelines.source import Source
+
+GenerateOptionsT = TypeVar("GenerateOptionsT", bound="GenerateOptions")
 
 TEXT_TO_TEXT_DEFAULTS: JsonObject = {"max_new_tokens": 256, "num_beams": 4}
 TEXT_GENERATION_DEFAULTS: JsonObject = {"max_new_tokens": 256, "do_sample": True, "temperature": 0.7}
@@ -40,7 +43,8 @@ class GenerateOptions(Options):
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Sample from the most probable tokens whose probabilities sum to at least top_p."""
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    """Seed of sampling. The result also depends on the index of the text. Default: drawn at random."""
+    """Seed of sampling. The result also depends on the index of the text. Default: drawn at random. For folders of
+    glassformer, the samples of a generator are not those of a list."""
     length_penalty: float | None = None
     """The score of a hypothesis is divided by length^length_penalty. glassformer folders: by
     ((5 + length) / 6)^length_penalty, as `glassformer translate` does."""
@@ -197,6 +201,13 @@ def check_combinations(config: GenerationConfig, explicit: JsonObject) -> None:
 def resolve_seed(options: GenerateOptions) -> int:
     """Seed set by the caller, or a seed drawn at random: from torch's random state, where torch is loaded."""
     return random_seed() if options.seed is None else options.seed
+
+
+def with_seed_of_text(options: GenerateOptionsT, index: int) -> GenerateOptionsT:
+    """The arguments for one text of a generator, with a seed that depends on the index of the text."""
+    assert options.seed is not None
+    seed = int(np.random.SeedSequence([options.seed, index]).generate_state(1, np.uint64)[0] >> 1)
+    return type(options).resolve({**options.model_dump(exclude_unset=True), "seed": seed}, environment={})
 
 
 SAMPLING_ARGUMENTS = ("temperature", "top_k", "top_p")

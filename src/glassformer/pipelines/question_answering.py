@@ -50,6 +50,7 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
     """
 
     options_type = QuestionAnsweringOptions
+    input_names = ("data", "X")
     model: QuestionAnswerer
 
     def __call__(
@@ -61,6 +62,7 @@ class QuestionAnswering(Pipeline[QuestionAnsweringOptions]):
             inputs, context: a question and its context, or a dictionary with both, or a list or generator of those.
             options: arguments of the pipeline. question and context may also be passed here, each as a text or a list.
         """
+        inputs = self.named_input(inputs, options)
         question, named = options.pop("question", None), options.pop("context", None)
         if inputs is None:
             inputs = pair_questions(question, named)

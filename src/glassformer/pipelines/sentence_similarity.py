@@ -16,7 +16,7 @@ class SentenceSimilarity(Pipeline[Options]):
 
     options_type = Options
 
-    def __call__(self, inputs: object, sentences: object = None, **options: object) -> Output:
+    def __call__(self, inputs: object = None, sentences: object = None, **options: object) -> Output:
         """Compute similarities.
 
         Args:

@@ -32,17 +32,19 @@ class ZeroShotClassification(TextClassification):
     """
 
     options_type = ZeroShotClassificationOptions
+    input_names = ("sequences",)
 
     @classmethod
     def supports(cls, source: Source, name: str) -> bool:
         return super().supports(source, name) and entailment_index(source.task.labels) is not None
 
-    def __call__(self, inputs: object, candidate_labels: object = None, **options: object) -> Output:
+    def __call__(self, inputs: object = None, candidate_labels: object = None, **options: object) -> Output:
         """Classify a text, or each text of a list, into the candidate labels.
 
         Raises:
             ConfigError: no candidate labels, or a template without {}.
         """
+        inputs = self.named_input(inputs, options)
         return self.each(
             inputs, {**options, **({} if candidate_labels is None else {"candidate_labels": candidate_labels})}
         )
