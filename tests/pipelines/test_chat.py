@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,12 @@ def test_a_message_that_the_template_omits_cannot_be_continued():
 def test_invalid_templates_are_errors(template):
     with pytest.raises(CheckpointError, match="the chat template of this model cannot be used"):
         chat_prompt(CHAT, template, {}, continues=False)
+
+
+def test_a_template_without_jinja2_is_an_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ConfigError, match="a chat template needs the package jinja2"):
+        chat_prompt(CHAT, ROLES, {}, continues=False)
 
 
 def test_a_folder_of_transformers_without_a_chat_template_refuses_chats(folder):

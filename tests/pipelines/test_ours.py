@@ -240,7 +240,7 @@ def test_a_loaded_task_can_be_passed_as_model(ours):
 def test_unsupported_arguments_of_native_folders_are_reported(ours):
     with pytest.raises(
         gf.errors.ConfigError,
-        match="early_stopping: not supported for folders of glassformer, which support num_beams",
+        match="early_stopping: not supported for models of glassformer, which support num_beams",
     ):
         pipeline(model=ours("translation", "bpe"))(CAT, early_stopping=True)
     with pytest.raises(gf.errors.ConfigError, match="requires do_sample=True for several outputs"):

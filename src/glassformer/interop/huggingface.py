@@ -14,13 +14,14 @@ from glassformer.config import JsonObject, format_validation_error
 from glassformer.errors import CheckpointError, UserError
 from glassformer.interop.architecture import Architecture, Head, Tensors, WeightNames
 from glassformer.interop.architectures import ARCHITECTURES, hf_model_type
-from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer
+from glassformer.interop.tokenizer import export_tokenizer, import_tokenizer, read_settings
 from glassformer.manifest import COPY_AGAIN, read_json
 from glassformer.model_config import ModelConfig
 from glassformer.models.base import Model, WithoutWeights
 from glassformer.models.families import FAMILIES
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.feature_extraction import SentenceEmbedder
+from glassformer.tasks.origin import Origin
 from glassformer.tasks.registry import load, task_class
 from glassformer.tasks.regression import Regressor
 
@@ -119,6 +120,13 @@ def load_hf_folder(source: Path) -> AnyTask:
     task = task_class(task_name)(model, tokenizer, "cpu", labels)
     if isinstance(task, SentenceEmbedder):
         task.sentence_pooling = sentence_pooling(source)
+    generation_config = source / "generation_config.json"
+    task.origin = Origin(
+        pipelines=architecture.pipelines or task.pipelines,
+        config=hf_config,
+        generation_config=read_json(generation_config) if generation_config.exists() else {},
+        tokenizer_config={k: v for k, v in read_settings(source).items() if k != "added_tokens_decoder"},
+    )
     return task
 
 

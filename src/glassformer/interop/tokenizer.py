@@ -20,6 +20,7 @@ from glassformer.tokens.tokenizer import TARGET_TOKENIZER_FILE, SpecialTokens, T
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
 SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
+TEMPLATE_FILE = "chat_template.jinja"
 SHIFTED = ("xlm-roberta", "pegasus")
 """Types of models whose token ids are not those of the SentencePiece file."""
 ROLES = ("pad_token", "bos_token", "eos_token", "cls_token", "sep_token", "mask_token", "unk_token")
@@ -49,7 +50,8 @@ def import_tokenizer(source: Path, hf_config: JsonObject, kind: Kind) -> Tokeniz
 
 
 def read_settings(source: Path) -> JsonObject:
-    """Settings of special_tokens_map.json, overridden by tokenizer_config.json; special tokens as strings."""
+    """Settings of special_tokens_map.json, overridden by tokenizer_config.json; special tokens and chat template as
+    strings."""
     settings: JsonObject = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (source / name).exists():
@@ -57,7 +59,22 @@ def read_settings(source: Path) -> JsonObject:
     for role in ROLES:
         if isinstance(settings.get(role), dict):
             settings[role] = settings[role].get("content")
+    if template := chat_template(source, settings):
+        settings["chat_template"] = template
     return settings
+
+
+def chat_template(source: Path, settings: JsonObject) -> str | None:
+    """The chat template of a folder: chat_template.jinja, else that of tokenizer_config.json, of several the one named
+    "default". None: the folder has none.
+    """
+    if (source / TEMPLATE_FILE).exists():
+        return (source / TEMPLATE_FILE).read_text(encoding="utf-8")
+    template = settings.get("chat_template")
+    if isinstance(template, list):
+        named = {row.get("name"): row.get("template") for row in template if isinstance(row, dict)}
+        template = named.get("default")
+    return template if isinstance(template, str) else None
 
 
 def read_tokenizer(source: Path, hf_config: JsonObject, settings: JsonObject) -> tokenizers.Tokenizer:

@@ -139,7 +139,7 @@ class Pipeline(ABC, Generic[OptionsT]):
         Raises:
             ConfigError: the folder exists and is not empty.
         """
-        if self.source.is_native:
+        if self.source.folder is None:
             self.model.save(folder)
             return
         from glassformer.interop.huggingface import hf_folder_contents

@@ -3,10 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from glassformer.config import JsonObject
 from glassformer.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
@@ -14,7 +12,6 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, str]
 
-TEMPLATE_FILE = "chat_template.jinja"
 CONTINUED = "CONTINUE_FINAL_MESSAGE_TAG "
 """Marks the end of the message to continue while the template is rendered; the name that transformers uses. Its final
 space is missing if the template removes space at the end of messages."""
@@ -25,19 +22,6 @@ def is_chat(value: object) -> TypeGuard[list[Message]]:
     return (
         isinstance(value, list | tuple) and bool(value) and all(isinstance(m, Mapping) and "role" in m for m in value)
     )
-
-
-def read_chat_template(folder: Path | None, tokenizer_config: JsonObject) -> str | None:
-    """The chat template of a Hugging Face folder: chat_template.jinja, else that of tokenizer_config.json, of several
-    the one named "default". None: the folder has none.
-    """
-    if folder and (folder / TEMPLATE_FILE).exists():
-        return (folder / TEMPLATE_FILE).read_text(encoding="utf-8")
-    template = tokenizer_config.get("chat_template")
-    if isinstance(template, list):
-        named = {row.get("name"): row.get("template") for row in template if isinstance(row, dict)}
-        template = named.get("default")
-    return template if isinstance(template, str) else None
 
 
 def chat_prompt(
@@ -51,7 +35,7 @@ def chat_prompt(
         continues: the prompt ends with the content of the last message, which is to be continued.
 
     Raises:
-        ConfigError: a message without a text as its content.
+        ConfigError: a message without a text as its content, or jinja2 is not installed.
         CheckpointError: the template is not valid.
     """
     for message in messages:
@@ -60,8 +44,12 @@ def chat_prompt(
     if template is None:
         lines = [f"{m['role']}: {m['content']}" for m in messages]
         return "\n".join(lines if continues else [*lines, "assistant:"])
-    import jinja2
-
+    try:
+        import jinja2
+    except ImportError:
+        raise ConfigError(
+            "a chat template needs the package jinja2, which is not installed.\n  Install it with: pip install jinja2"
+        ) from None
     last = messages[-1]
     marked = [*messages[:-1], {**last, "content": last["content"] + CONTINUED}] if continues else messages
     try:

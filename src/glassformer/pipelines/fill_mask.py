@@ -67,7 +67,7 @@ class FillMask(Pipeline[FillMaskOptions]):
         tokenize = options.tokenizer_kwargs
         truncates = options.truncates or bool(tokenize.truncation)
         limit = self.tokenizer.limit(truncates=truncates, max_length=tokenize.max_length)
-        if self.source.is_native:
+        if not self.source.follows_transformers:
             all_ids, _ = self.model.add_special_tokens(self.model.encode_masked(text), [])
             ids = all_ids if len(all_ids) <= limit else [*all_ids[: limit - 1], all_ids[-1]]
             token_type_ids, was_truncated = [0] * len(ids), len(ids) < len(all_ids)
@@ -85,7 +85,7 @@ class FillMask(Pipeline[FillMaskOptions]):
     def format_output(self, text: str, ids: list[int], mask: int, score: float, token: int) -> JsonObject:
         """Output dictionary of one token for the mask of index `mask`."""
         positions = [position for position, i in enumerate(ids) if i == self.model.mask_id]
-        if self.source.is_native:
+        if not self.source.follows_transformers:
             sequence = self.model.fill_masks(text, [*([None] * mask), token])
         else:
             filled = [token if position == positions[mask] else i for position, i in enumerate(ids)]

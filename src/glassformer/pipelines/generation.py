@@ -9,7 +9,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.errors import ConfigError
 from glassformer.pipelines.base import Output, Pipeline, warn_truncated
-from glassformer.pipelines.chat import TEMPLATE_FILE, Message, chat_prompt, is_chat
+from glassformer.pipelines.chat import Message, chat_prompt, is_chat
 from glassformer.pipelines.generation_config import (
     TEXT_GENERATION_DEFAULTS,
     TEXT_TO_TEXT_DEFAULTS,
@@ -28,8 +28,9 @@ from glassformer.tasks.translation import TextToTextTask
 class GenerationPipeline(Pipeline[GenerateOptionsT]):
     """Base class of pipelines that generate text.
 
-    Hugging Face models reproduce the output of transformers: the same search, and the same precedence of arguments,
-    model files and defaults. glassformer folders give the same output as `glassformer.load(folder)`.
+    Hugging Face models, also imported ones, reproduce the output of transformers: the same search, and the same
+    precedence of arguments, model files and defaults. Models trained with glassformer give the same output as
+    `glassformer.load(folder)`.
     """
 
     default_arguments: ClassVar[JsonObject]
@@ -125,7 +126,7 @@ class TextToText(GenerationPipeline[GenerateOptions]):
 
     def run(self, inputs: list[object], options: GenerateOptions) -> list[Output]:
         texts = [self.prefix(options) + self.text(text) for text in inputs]
-        if self.source.is_native:
+        if not self.source.follows_transformers:
             return [
                 [{f"{self.key_prefix}_text": text} for text in outputs]
                 for outputs in self.generate_native(texts, options)
@@ -149,7 +150,7 @@ class TextToText(GenerationPipeline[GenerateOptions]):
         """Output dictionary of one sequence of generated ids."""
         if options.return_tensors:
             start = options.decoder_start_token_id
-            start = self.model.model.config.bos_id if start is None else start
+            start = self.model.config.bos_id if start is None else start
             require_torch("return_tensors")
             import torch
 
@@ -230,7 +231,7 @@ class TextGeneration(GenerationPipeline[TextGenerationOptions]):
         Args:
             special_tokens: the tokenizer adds those of a text. For models of Hugging Face.
         """
-        if self.source.is_native:
+        if not self.source.follows_transformers:
             outputs = self.generate_native(prompts, options)
             return [[{"generated_text": output} for output in of_prompt] for of_prompt in outputs]
         ids_of_prompts = [self.read(prompt, options, special_tokens=special_tokens) for prompt in prompts]
@@ -241,13 +242,13 @@ class TextGeneration(GenerationPipeline[TextGenerationOptions]):
         ]
 
     def run_chats(self, chats: list[list[Message]], options: TextGenerationOptions) -> list[Output]:
-        """Continue conversations by a message of the assistant, or their last message. Folders of glassformer have no
+        """Continue conversations by a message of the assistant, or their last message. Models of glassformer have no
         chat template: a message is one line of text.
         """
         template = self.tokenizer.chat_template
-        if template is None and not self.source.is_native:
+        if template is None and self.source.follows_transformers:
             raise ConfigError(
-                f"{self.source.name}: has no chat template: neither {TEMPLATE_FILE}, nor chat_template in"
+                f"{self.source.name}: has no chat template: neither chat_template.jinja, nor chat_template in"
                 " tokenizer_config.json.\n  Pass the prompt as a text."
             )
         if options.prefix:

@@ -43,10 +43,10 @@ class GenerateOptions(Options):
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Sample from the most probable tokens whose probabilities sum to at least top_p."""
     seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    """Seed of sampling. The result also depends on the index of the text. Default: drawn at random. For folders of
+    """Seed of sampling. The result also depends on the index of the text. Default: drawn at random. For models of
     glassformer, the samples of a generator are not those of a list."""
     length_penalty: float | None = None
-    """The score of a hypothesis is divided by length^length_penalty. glassformer folders: by
+    """The score of a hypothesis is divided by length^length_penalty. Models of glassformer: by
     ((5 + length) / 6)^length_penalty, as `glassformer translate` does."""
     early_stopping: bool | Literal["never"] | None = None
     repetition_penalty: float | None = Field(default=None, gt=0)
@@ -63,7 +63,7 @@ class GenerateOptions(Options):
     pad_token_id: int | None = None
     use_cache: bool | None = None
     stop_sequence: str | None = None
-    """Stop at the first token of this text. glassformer folders: stop before this text."""
+    """Stop at the first token of this text. Models of glassformer: stop before this text."""
     prefix: str | None = None
     """Text that is prepended to every input."""
     return_tensors: bool | None = None
@@ -229,11 +229,11 @@ OTHER_NATIVE_ARGUMENTS = {
     "tgt_lang",
     *Options.model_fields,
 }
-"""Other arguments that glassformer folders accept: handled separately, or without effect."""
+"""Other arguments that models of glassformer accept: handled separately, or without effect."""
 
 
 def native_decode_config(options: GenerateOptions, default_arguments: DecodeConfig) -> DecodeConfig:
-    """Convert the caller's arguments to a DecodeConfig for a glassformer folder.
+    """Convert the caller's arguments to a DecodeConfig for a model of glassformer.
 
     Args:
         default_arguments: defaults of the task.
@@ -241,7 +241,7 @@ def native_decode_config(options: GenerateOptions, default_arguments: DecodeConf
     explicit = explicit_arguments(options)
     if unknown := sorted(explicit.keys() - GENERATE_NAMES.keys() - OTHER_NATIVE_ARGUMENTS):
         raise ConfigError(
-            f"{', '.join(unknown)}: not supported for folders of glassformer, which support"
+            f"{', '.join(unknown)}: not supported for models of glassformer, which support"
             f" {', '.join(GENERATE_NAMES)}, min_length, do_sample, seed and stop_sequence."
         )
     if "max_new_tokens" in explicit:

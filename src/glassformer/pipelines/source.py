@@ -1,6 +1,6 @@
 """Locating and loading the model of a pipeline and its configuration files."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
@@ -12,6 +12,7 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.hub import resolve_model_folder
 from glassformer.manifest import MANIFEST, read_json
 from glassformer.tasks.base import AnyTask, Task
+from glassformer.tasks.origin import Origin
 from glassformer.tasks.registry import load
 
 if TYPE_CHECKING:
@@ -19,40 +20,49 @@ if TYPE_CHECKING:
 
 Device = Union[str, int, "torch.device", None]
 """A device name or index; -1 is the CPU. None: the best available device."""
+NO_ORIGIN = Origin()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A loaded model and the configuration files of its folder. For glassformer folders the contents are empty."""
+    """A loaded model, and what pipelines read of the files of its Hugging Face folder: empty for other models."""
 
     task: AnyTask
     name: str
     """Folder or name given by the caller."""
     folder: Path | None = None
-    """Hugging Face folder that the model was loaded from; None for glassformer models."""
-    config: JsonObject = field(default_factory=dict)
-    """Contents of config.json."""
-    generation_config: JsonObject = field(default_factory=dict)
-    """Defaults of `generate`: contents of generation_config.json, or of config.json if that file does not exist."""
-    tokenizer_config: JsonObject = field(default_factory=dict)
-    """Contents of tokenizer_config.json."""
+    """Hugging Face folder that the model was loaded from; None for folders of glassformer."""
     precision: Precision = "fp32"
     """Arithmetic of inference."""
 
     @property
-    def pipelines(self) -> tuple[str, ...]:
-        """Names of the pipelines that the architecture, else the task names. The first is the default."""
-        if self.is_native:
-            return self.task.pipelines
-        from glassformer.interop.architectures import ARCHITECTURES
-
-        architecture = ARCHITECTURES.get(str(self.config.get("model_type")))
-        return (architecture.pipelines if architecture else ()) or self.task.pipelines
+    def origin(self) -> Origin:
+        return self.task.origin or NO_ORIGIN
 
     @property
-    def is_native(self) -> bool:
-        """Whether the model is a glassformer model and not a Hugging Face model."""
-        return self.folder is None
+    def config(self) -> JsonObject:
+        """Contents of config.json."""
+        return self.origin.config
+
+    @property
+    def generation_config(self) -> JsonObject:
+        """Defaults of `generate`: contents of generation_config.json, or of config.json if that file does not exist."""
+        return self.origin.generation_config or self.origin.config
+
+    @property
+    def tokenizer_config(self) -> JsonObject:
+        """Contents of tokenizer_config.json."""
+        return self.origin.tokenizer_config
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """Names of the pipelines that the architecture, else the task names. The first is the default."""
+        return self.origin.pipelines or self.task.pipelines
+
+    @property
+    def follows_transformers(self) -> bool:
+        """Whether outputs are those of transformers: for models of Hugging Face, also imported ones."""
+        return self.task.origin is not None
 
 
 def load_source(model: str | Path | AnyTask, *, revision: str | None = None, token: str | bool | None = None) -> Source:
@@ -80,15 +90,10 @@ def load_source(model: str | Path | AnyTask, *, revision: str | None = None, tok
             f"{folder}: not a model folder: it has no config.json.\n"
             "  Pass a folder written by `glassformer train` or by transformers."
         )
-    config, tokenizer_config = (
-        read_json_or_empty(folder / "config.json"),
-        read_json_or_empty(folder / "tokenizer_config.json"),
-    )
-    generation_config = read_json_or_empty(folder / "generation_config.json") or config
     require_torch("A model of Hugging Face")
     from glassformer.interop.huggingface import load_hf_folder
 
-    return Source(load_hf_folder(folder), str(model), folder, config, generation_config, tokenizer_config)
+    return Source(load_hf_folder(folder), str(model), folder)
 
 
 def is_native(folder: Path) -> bool:
@@ -96,12 +101,7 @@ def is_native(folder: Path) -> bool:
     config = folder / "config.json"
     if not config.exists():
         return (folder / "run.toml").exists() or (folder / MANIFEST).exists()
-    return str(read_json_or_empty(config).get("model_type")).startswith("glassformer-")
-
-
-def read_json_or_empty(path: Path) -> JsonObject:
-    """Contents of a JSON file; empty if the file does not exist."""
-    return read_json(path) if path.exists() else {}
+    return str(read_json(config).get("model_type")).startswith("glassformer-")
 
 
 def resolve_device(device: Device) -> DeviceName:

@@ -95,7 +95,7 @@ class TextClassification(Pipeline[TextClassificationOptions]):
     def default_function(self) -> str:
         """Function that is applied to the outputs by default: "none", "sigmoid" or "softmax"."""
         problem_type = self.source.config.get("problem_type")
-        if problem_type == "regression" or (self.source.is_native and isinstance(self.model, Regressor)):
+        if problem_type == "regression" or (isinstance(self.model, Regressor) and not self.source.follows_transformers):
             return "none"
         return "sigmoid" if problem_type == "multi_label_classification" or len(self.labels) == 1 else "softmax"
 

@@ -12,9 +12,8 @@ from glassformer.config import JsonObject
 from glassformer.devices import require_torch
 from glassformer.errors import CheckpointError, UserError
 from glassformer.generate.batches import batches_by_length
-from glassformer.interop.tokenizer import ROLES, read_settings, special_token_template
+from glassformer.interop.tokenizer import ROLES, special_token_template
 from glassformer.limits import MAX_TOKENS
-from glassformer.pipelines.chat import read_chat_template
 from glassformer.pipelines.source import Source
 from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import AnyTask
@@ -76,13 +75,14 @@ class TokenizerAdapter:
         self.lock = threading.Lock()
         """Truncation is a setting of the backend, not an argument: one thread encodes at a time."""
         self.is_encoder = task.kind == "encoder"
-        self.chat_template = read_chat_template(source.folder, source.tokenizer_config)
+        template = source.tokenizer_config.get("chat_template")
+        self.chat_template = template if isinstance(template, str) else None
         self.special_names = t.special_tokens
-        named = read_settings(source.folder) if source.folder else {}
+        named = source.tokenizer_config
         roles = {"bos_token": t.special_tokens.bos_token, "eos_token": t.special_tokens.eos_token, **named}
         self.template_variables = {role: roles[role] for role in ROLES if isinstance(roles.get(role), str)}
         """Names of special tokens by their role, as chat templates have them."""
-        self.prefix = t.special_tokens.prefix if source.is_native else ""
+        self.prefix = "" if source.follows_transformers else t.special_tokens.prefix
         self.pad_token_id, self.eos_token_id, self.mask_token_id = t.pad_id, t.eos_id, t.mask_id
         self.cls_token_id, self.sep_token_id = t.bos_id, t.eos_id
         self.clean_up_spaces = bool(source.tokenizer_config.get("clean_up_tokenization_spaces", False))
@@ -227,7 +227,7 @@ class TokenizerAdapter:
 def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
     """The tokenizer of a Hugging Face folder, or a copy of that of a glassformer task. It adds special tokens.
 
-    Names of special tokens in a text are special tokens for transformers, and plain text for glassformer.
+    Names of special tokens in a text are special tokens for models of transformers, and plain text for others.
     """
     task = source.task
     if source.folder and (source.folder / "tokenizer.json").exists():
@@ -243,7 +243,7 @@ def build_tokenizer(source: Source) -> tokenizers.Tokenizer:
             backend.post_processor = processors.Sequence([*trim, special_token_template(task.tokenizer, task)])
     backend.no_padding()
     backend.no_truncation()
-    backend.encode_special_tokens = source.is_native
+    backend.encode_special_tokens = not source.follows_transformers
     return backend
 
 

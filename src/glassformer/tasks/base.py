@@ -16,11 +16,13 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import INFERENCE, DecodeConfig, OptionGroup, check_groups
 from glassformer.devices import Device
 from glassformer.errors import CheckpointError, ConfigError, UserError
-from glassformer.manifest import COPY_AGAIN
+from glassformer.manifest import COPY_AGAIN, MANIFEST, read_json
 from glassformer.model_config import FAMILIES, Kind, families_of_kind
 from glassformer.runtime import graph_file
 from glassformer.runtime.stored import KEPT, WEIGHTS_FILE, StoredModel
 from glassformer.tasks.model import TaskModel, read_graph
+from glassformer.tasks.origin import FILE as ORIGIN
+from glassformer.tasks.origin import Origin
 from glassformer.tasks.texts import Warn, python_warning
 from glassformer.tokens.tokenizer import Tokenizer
 
@@ -106,6 +108,8 @@ class Task(ABC, Generic[ExampleT]):
     """Labels are classes: the set of labels in the training examples."""
     stored_attributes: ClassVar[tuple[str, ...]] = ()
     """Attributes, tuples of strings, that are stored in config.json."""
+    origin: Origin | None = None
+    """What pipelines read of the Hugging Face folder, if the model comes from one."""
     __call__: Callable[..., Any]
     """Apply the task to a text or a list of texts. The arguments and the result depend on the task."""
 
@@ -335,6 +339,8 @@ class Task(ABC, Generic[ExampleT]):
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise CheckpointError(f"{path}: damaged: {name} is {value!r}, not a list of strings.{COPY_AGAIN}")
             setattr(task, name, tuple(value))
+        if ORIGIN in read_json(folder / MANIFEST)["files"]:
+            task.origin = Origin.from_file(folder / ORIGIN)
         return task
 
     def contents(
@@ -364,6 +370,8 @@ class Task(ABC, Generic[ExampleT]):
             contents[graph_file.FILE] = graph_file.to_json(graph, self.family_config)
             if graph.constants:
                 contents[graph_file.CONSTANTS_FILE] = graph.constants
+        if self.origin:
+            contents[ORIGIN] = checkpoint.to_json(self.origin.model_dump())
         return contents
 
     @property
