@@ -169,7 +169,7 @@ def test_the_base_of_the_rotation_is_written_for_transformers_4_too(folders):
     assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]
 
 
-@pytest.mark.parametrize("settings", [{"bos_token": None}, {"add_bos_token": False}])
+@pytest.mark.parametrize("settings", [{"bos_token": None}, {"add_bos_token": False}, {}], ids=str)
 def test_a_model_whose_texts_have_no_start_token_gets_none(tmp_path, settings):
     n = write_tokenizer(tmp_path / "theirs")
     path = tmp_path / "theirs" / "tokenizer_config.json"

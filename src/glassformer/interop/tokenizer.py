@@ -187,11 +187,14 @@ def find_special_tokens(
                 return str(name)
         raise CheckpointError(f"{source}: the tokenizer has no {roles[0]}.")
 
+    has_json = (source / "tokenizer.json").exists()
     match kind:
         case "decoder":
             eos = token(("eos_token",), "<|endoftext|>", "</s>")
-            # Qwen2 has a start token in config.json, and none in the settings: its texts have none.
-            has_start = settings.get("bos_token", "") is not None and settings.get("add_bos_token") is not False
+            # Qwen2 has a start token in config.json, and none in the settings: its texts have none. The start token of
+            # SmolLM2 begins the messages of a chat: tokenizer.json does not add it to a text.
+            adds = settings.get("add_bos_token", adds_special_tokens(backend) if has_json else True)
+            has_start = settings.get("bos_token", "") is not None and adds is not False
             start_token = token(("bos_token",), eos) if has_start else eos
             return SpecialTokens(token(("pad_token",), eos), start_token, eos, prefix="")
         case "encoder-decoder":
@@ -203,7 +206,7 @@ def find_special_tokens(
             first = token(("bos_token",), "<s>") if hf_config["model_type"] == "bart" else None
             return SpecialTokens(pad, bos, token(("eos_token",), "</s>"), prefix="", first_token=first)
     mask = settings.get("mask_token")
-    if (source / "tokenizer.json").exists() and not adds_special_tokens(backend):
+    if has_json and not adds_special_tokens(backend):
         raise CheckpointError(
             f"{source}: tokenizer.json adds no token at the start of a text (CLS), as models of this kind need it.\n"
             "  Put the tokenizer files that were published with the weights into the folder."
