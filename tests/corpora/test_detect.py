@@ -90,6 +90,11 @@ def test_numbers_of_columns_replace_a_header_row(tmp_path, keys, task):
     assert find_task(files, ReadOptions(keys=tuple(keys.split()))) == task
 
 
+@pytest.mark.parametrize("key", ["words=2", "tags=2"])
+def test_keys_of_tagged_words_make_the_task(tmp_path, key):
+    assert find_task(write(tmp_path, {"a.txt": "1 Ann N\n"}), ReadOptions(keys=(key,))) == "tagging"
+
+
 AMBIGUOUS = {
     "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "line is {en: str, fr: str}.*--keys src=en tgt=fr"),
     "array": ({"a.json": "[\n1]\n"}, "expected one JSON object per line"),

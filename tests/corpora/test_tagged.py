@@ -183,3 +183,46 @@ def test_comments_before_a_sentence_are_no_words(folder, text, expected):
 def test_a_tag_is_one_word(folder, name, text):
     with pytest.raises(CorpusError, match=r"'B-first name' has a space\.\n  Write it as one word: B-first_name"):
         sentences(write(folder / name, text))
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.txt"])
+@pytest.mark.parametrize("keys", [(), ("tags=4",)])
+def test_conllu_by_another_name_is_refused_instead_of_its_numbers_read_as_words(folder, name, keys):
+    path = write(folder / name, CONLLU)
+    with pytest.raises(CorpusError, match=rf"{name}:3: CoNLL-U: 10 columns.*\n  A CoNLL-U file must be named \.conllu"):
+        list(read_tagged([path], keys=keys))
+
+
+def test_ten_columns_whose_words_are_no_numbers_are_conll(folder):
+    assert sentences(write(folder / "a.conll", "Ann\t" + "_\t" * 8 + "B-x\n")) == [("Ann", "B-x", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "expected"),
+    [
+        ("1\tAnn\tN\n2\tslept\tV\n", ("words=2",), ("Ann slept", "N V")),
+        ("N Ann\nV slept\n", ("words=2", "tags=1"), ("Ann slept", "N V")),
+        ("1\tAnn\tann\tN\t_\t_\t0\troot\t_\t_\n", ("words=2", "tags=8"), ("Ann", "root")),
+        ("1\t" + "_\t" * 8 + "B-x\n", ("words=1",), ("1", "B-x")),
+    ],
+)
+def test_the_column_of_the_words_can_be_named(folder, text, keys, expected):
+    (found,) = read_tagged([write(folder / "a.conll", text)], keys=keys)
+    assert (" ".join(found.words), " ".join(found.tags)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "message"),
+    [
+        ("a.conll", ["words=form"], r"--keys words=form: .*a\.conll is CoNLL, its columns have numbers"),
+        ("a.conll", ["words=0"], r"--keys words=0: .*\n  Give the number of the column of the words, 1 or more"),
+        ("a.conll", ["words=2", "tags=2"], r"--keys tags=2: the column of the words"),
+        ("a.conll", ["words=2"], r"--keys words=2: the last column of .*\n  Name both: --keys words=2 tags=COLUMN"),
+        ("a.conll", ["text=1"], r"--keys text=1: .*a\.conll has words and tags only"),
+        ("a.conllu", ["words=2"], r"--keys words=2: .*a\.conllu is CoNLL-U, its words are in column 2"),
+    ],
+)
+def test_a_column_of_words_that_cannot_be_used_is_refused(folder, name, keys, message):
+    path = write(folder / name, "Ann\tB-x\n")
+    with pytest.raises(ConfigError, match=message):
+        list(read_tagged([path], keys=keys))

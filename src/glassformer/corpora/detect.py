@@ -104,7 +104,7 @@ def _task_of(path: Path, options: ReadOptions) -> TaskName:
         case suffix:
             encoding = detect_encoding(path, SAMPLE_BYTES)
             lines = list(islice(read_lines(path, encoding.recode), N_DETECTION_LINES))
-            if "tags" in field_keys or (not field_keys and _is_tagging(lines)):
+            if {"words", "tags"} & field_keys.keys() or (not field_keys and _is_tagging(lines)):
                 return "tagging"
             has_tabs = suffix == ".tsv" or is_labeled(lines[0].split("\t")) or all("\t" in line for line in lines)
             is_table = field_keys or has_tabs or all(line.count("\t") == 1 for line in lines if line.strip())

@@ -14,6 +14,8 @@ from glassformer.errors import ConfigError, CorpusError
 
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
 _N_CONLLU = 10
+_CONLLU_NUMBER = re.compile(r"\d+([-.]\d+)?")
+_CONLLU_ADVICE = "A CoNLL-U file must be named .conllu."
 
 SPAN_TAG = re.compile("O|[BIES]-.+", re.DOTALL)
 """Tags that mark spans: O, B-x, I-x, and E-x and S-x of BIOES."""
@@ -42,13 +44,13 @@ def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Se
             with other keys, see `tagging_keys`);
             any other name is CoNLL: one word per line, columns separated by tabs or spaces as in the first row, a
             blank line between sentences; -DOCSTART- lines are skipped. Each may end in .gz.
-        column: column of the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, from 2, since
-            column 1 is the word; by default the last.
-        keys: FIELD=KEY of JSONL, as in `parse_keys`; of other formats tags=COLUMN, as `column`.
+        column: column of the tag. CoNLL-U: "upos" (default) or "xpos". CoNLL: its number, by default the last.
+        keys: FIELD=KEY of JSONL, as in `parse_keys`; of CoNLL-U tags=COLUMN, as `column`; of CoNLL also words=COLUMN,
+            by default the first.
 
     Raises:
         ConfigError: the format does not have this column.
-        CorpusError: a row has too few or too many columns, or no word or tag.
+        CorpusError: a row has too few or too many columns, or no word or tag; or a file of another name is CoNLL-U.
     """
     readers = [_reader(path, column, parse_keys(keys)) for path in paths]
     check_readable(*paths)
@@ -56,30 +58,41 @@ def read_tagged(paths: Sequence[Path], column: str | int | None = None, keys: Se
 
 
 def _reader(path: Path, column: str | int | None, keys: Mapping[str, str]) -> Iterator[Tagged]:
-    if column is None and "tags" in keys and format_of(path) != "jsonl":
-        column = int(keys["tags"]) if keys["tags"].isdecimal() else keys["tags"]
-    match suffix_of(path):
-        case ".jsonl" | ".json" | ".ndjson":
-            if column is not None:
-                raise ConfigError(f"--keys tags={column}: {name(path)} is JSONL, without columns.\n  Leave it out.")
-            return _read_objects(path, keys)
-        case ".conllu":
-            if column is not None and column not in CONLLU_COLUMNS:
-                raise ConfigError(f"--keys tags={column}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
-            return _sentences(path, _conllu_rows(path, str(column or "upos")))
-        case _:
-            if format_of(path) not in ("lines", "tsv"):
-                raise CorpusError(
-                    f"{name(path)}: tagged words cannot be read from this format ({format_of(path)}).\n"
-                    "  Use CoNLL (.conll, .txt, .tsv), CoNLL-U (.conllu) or JSONL (.jsonl)."
-                )
-            if column is not None and (not isinstance(column, int) or column < 2):
-                raise ConfigError(
-                    f"--keys tags={column}: {name(path)} is CoNLL, its columns have numbers.\n"
-                    "  Give the number of the tag column, 2 or more (column 1 is the word)."
-                    " A CoNLL-U file must be named .conllu."
-                )
-            return _sentences(path, _conll_rows(path, column))
+    suffix = suffix_of(path)
+    if suffix in (".jsonl", ".json", ".ndjson"):
+        if column is not None:
+            raise ConfigError(f"--keys tags={column}: {name(path)} is JSONL, without columns.\n  Leave it out.")
+        return _read_objects(path, keys)
+    columns = dict(keys) if column is None else {**keys, "tags": str(column)}
+    if unused := [f"{field}={key}" for field, key in columns.items() if field not in ("words", "tags")]:
+        raise ConfigError(f"--keys {' '.join(unused)}: {name(path)} has words and tags only.\n  Leave it out.")
+    if suffix == ".conllu":
+        if "words" in columns:
+            raise ConfigError(
+                f"--keys words={columns['words']}: {name(path)} is CoNLL-U, its words are in column 2.\n  Leave it out."
+            )
+        tags = columns.get("tags", "upos")
+        if tags not in CONLLU_COLUMNS:
+            raise ConfigError(f"--keys tags={tags}: {name(path)} is CoNLL-U.\n  Use upos or xpos.")
+        return _sentences(path, _conllu_rows(path, tags))
+    if format_of(path) not in ("lines", "tsv"):
+        raise CorpusError(
+            f"{name(path)}: tagged words cannot be read from this format ({format_of(path)}).\n"
+            "  Use CoNLL (.conll, .txt, .tsv), CoNLL-U (.conllu) or JSONL (.jsonl)."
+        )
+    for field, key in columns.items():
+        if not key.isdecimal() or int(key) < 1:
+            raise ConfigError(
+                f"--keys {field}={key}: {name(path)} is CoNLL, its columns have numbers.\n"
+                f"  Give the number of the column of the {field}, 1 or more. {_CONLLU_ADVICE}"
+            )
+    words, tags_column = (int(columns[field]) if field in columns else None for field in ("words", "tags"))
+    if tags_column == (words or 1):
+        raise ConfigError(
+            f"--keys tags={tags_column}: the column of the words of {name(path)}.\n"
+            "  Give another one, or name both: --keys words=COLUMN tags=COLUMN"
+        )
+    return _sentences(path, _conll_rows(path, words, tags_column))
 
 
 Row = tuple[int, str, str]
@@ -94,7 +107,13 @@ def _sentences(path: Path, rows: Iterator[Row | None]) -> Iterator[Tagged]:
             yield Tagged(words, tags, str(path), numbers[0])
 
 
-def _conll_rows(path: Path, column: int | None) -> Iterator[Row | None]:
+def _conll_rows(path: Path, words: int | None, tags: int | None) -> Iterator[Row | None]:
+    """Rows of CoNLL.
+
+    Args:
+        words: number of the column of the words. Default: the first.
+        tags: number of the column of the tags. Default: the last.
+    """
     separator, n_columns, first = "", 0, 0
     is_inside = False  # a sentence
     for number, line in enumerate(read_lines(path), 1):
@@ -110,18 +129,33 @@ def _conll_rows(path: Path, column: int | None) -> Iterator[Row | None]:
         cells = line.split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
         if not n_columns:
             n_columns, first = len(cells), number
-            n_expected = column or 2
-            if n_columns < n_expected:
-                raise CorpusError(
-                    f"{name(path)}:{number}: expected a word and its tag in at least {n_expected} columns, "
-                    f"found {n_columns}.\n  The line begins {line[:40]!r}. Separate columns by tabs or spaces."
-                )
+            _check_columns(path, number, cells, words, tags)
         if len(cells) != n_columns:
             raise CorpusError(
                 f"{name(path)}:{number}: expected {n_columns} columns as in line {first}, found {len(cells)}.\n"
-                f"  The line begins {line[:40]!r}. Is its tag missing? A CoNLL-U file must be named .conllu."
+                f"  The line begins {line[:40]!r}. Is its tag missing? {_CONLLU_ADVICE}"
             )
-        yield _row(path, number, cells[0], cells[(column or n_columns) - 1])
+        yield _row(path, number, cells[(words or 1) - 1], cells[(tags or n_columns) - 1])
+
+
+def _check_columns(path: Path, number: int, cells: Sequence[str], words: int | None, tags: int | None) -> None:
+    """Check that the first row of CoNLL has a word and its tag."""
+    n_expected = max(2, words or 1, tags or 2)
+    if len(cells) < n_expected:
+        raise CorpusError(
+            f"{name(path)}:{number}: expected a word and its tag in at least {n_expected} columns, "
+            f"found {len(cells)}.\n  The line begins {' '.join(cells)[:40]!r}. Separate columns by tabs or spaces."
+        )
+    if len(cells) == _N_CONLLU and words is None and _CONLLU_NUMBER.fullmatch(cells[0]):
+        raise CorpusError(
+            f"{name(path)}:{number}: CoNLL-U: {_N_CONLLU} columns, of which the first has the number of the word.\n"
+            f"  {_CONLLU_ADVICE} To read other columns: --keys words=COLUMN tags=COLUMN"
+        )
+    if tags is None and words == len(cells):
+        raise ConfigError(
+            f"--keys words={words}: the last column of {name(path)}, which has the tags by default.\n"
+            f"  Name both: --keys words={words} tags=COLUMN"
+        )
 
 
 def _is_comment(line: str, n_columns: int) -> bool:

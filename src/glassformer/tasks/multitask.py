@@ -99,27 +99,32 @@ def example_from_record(record: JsonObject, path: str, number: int) -> PromptedE
     """Make an example from a JSON record. The source text begins with the name of the task.
 
     Raises:
-        CorpusError: the keys match no known format.
+        CorpusError: the keys match no known format, or there is no text or no target.
     """
+    texts: tuple[str, ...]
     values = {key: record[key] for key in record}
     match values:
         case {"task": str(task), "src": str(src), "tgt": str(tgt)}:
-            text = f"{task}: {src}"
-        case {"task": str(task), "text": str(first), "text2": str(second), "label": label}:
-            text, tgt = f"{task} sentence1: {first} sentence2: {second}", str(label)
-        case {"task": str(task), "text": str(first), "label": label}:
-            text, tgt = f"{task} sentence: {first}", str(label)
+            prompt, texts = f"{task}: {src}", (src,)
+        case {"task": str(task), "text": str(first), "text2": str(second), "label": str() | int() | float() as label}:
+            prompt, texts, tgt = f"{task} sentence1: {first} sentence2: {second}", (first, second), str(label)
+        case {"task": str(task), "text": str(first), "label": str() | int() | float() as label}:
+            prompt, texts, tgt = f"{task} sentence: {first}", (first,), str(label)
         case {"task": str(task), "question": str(question), "context": str(context), "answer": str(tgt)}:
-            text = f"{task} question: {question} context: {context}"
+            prompt, texts = f"{task} question: {question} context: {context}", (question, context)
         case _:
             raise CorpusError(
                 f"{path}:{number}: expected task, src and tgt; or task, text, label and optionally text2; or task, "
-                f"question, context and answer. Found {outline(record)}.\n  Rename the keys."
+                f"question, context and answer. Found {outline(record)}.\n  Rename the keys. The label is a text or a"
+                " number, the others are texts."
             )
-    for value in (text, tgt):
+    for value in (prompt, tgt):
         if reason := invalid_text_reason(value):
             raise CorpusError(f"{path}:{number}: {reason}.\n  Fix or delete the line.")
-    return PromptedExample(task, " ".join(text.split()), tgt, path, number)
+    for what, value in (("text", "".join(texts)), ("target", tgt)):
+        if not value.strip():
+            raise CorpusError(f"{path}:{number}: no {what}: it is blank.\n  Fix or delete the line.")
+    return PromptedExample(task, " ".join(prompt.split()), tgt, path, number)
 
 
 def type_specific_score(predicted: Sequence[str], expected: Sequence[str]) -> tuple[str, float]:
