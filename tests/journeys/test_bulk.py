@@ -212,6 +212,7 @@ def test_outputs_of_pairs_with_a_blank_side_are_not_evaluated(model, corpus, tmp
         assert outputs.read_text().count("\n") == n_lines
         done = glassformer(*test, "--outputs", outputs)
         assert done.returncode == 0, done.stderr
+        assert "2 lines that are blank on one side or both were left out" in done.stderr
         found, expected = json.loads(done.stdout), json.loads(own.stdout)
         assert found["n_sentences"] == expected["n_sentences"] == 18
         assert found["chrF2"] == expected["chrF2"]

@@ -57,6 +57,13 @@ def test_corrections_are_mixed_with_the_earlier_text_without_their_sources(model
     assert not (tmp_path / "new-candidate").exists()
 
 
+def test_corrections_with_a_blank_side_are_counted(model, tmp_path):
+    done, messages = update(model, tmp_path, corrections=[("cat sees cat .", "minou ."), ("dog is dog .", " ")])
+    path = tmp_path / "corrections.tsv"
+    assert lines(done.folder / correction.FOLDER / "corrections.tgt") == ["minou ."]
+    assert f"warning: 1 lines that are blank on one side or both were left out (first: {path}:2)" in messages
+
+
 def test_earlier_text_keeps_its_tags(tmp_path):
     own, web = write(tmp_path / "own.tsv", PAIRS), write(tmp_path / "web.tsv", [(src[:-1], tgt) for src, tgt in PAIRS])
     dev = write(tmp_path / "dev.tsv", [(f"{src} {src}", tgt) for src, tgt in PAIRS[:12]])

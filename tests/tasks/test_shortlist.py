@@ -26,7 +26,9 @@ def folder(tmp_path, capsys):
     (tmp_path / "src").write_text("the black cat sat on a couch\na dog\n\n")
     (tmp_path / "ref").write_text("le chat noir\nun chien\n\n")
     shortlist(tmp_path / "model", src=tmp_path / "src", ref=tmp_path / "ref")
-    assert "vocabulary shortlist of" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "vocabulary shortlist of" in printed.out
+    assert f"1 lines that are blank on one side or both were left out (first: {tmp_path / 'src'}:3)" in printed.err
     return tmp_path / "model"
 
 
@@ -48,6 +50,16 @@ def test_a_domain_has_the_list_of_its_source():
     ids = [*task.tokenizer.encode("the cat"), task.tokenizer.eos_id]
     tagged = task.shortlist.tokens([tags_of(task.tokenizer)["law"], *ids])
     assert set(tagged) - set(task.shortlist.tokens(ids)) <= {tags_of(task.tokenizer)["law"]}
+
+
+def test_pairs_that_are_too_long_are_counted():
+    task = make("translation", "transformer")
+    long = Example("the cat " * task.config.max_len, "die Katze", "f", 2)
+    messages = []
+    learn_shortlist(task, [Example("the cat", "die Katze", "f", 1), long], log=messages.append)
+    assert messages == [
+        f"warning: 1 pairs that are too long for the model were left out (limit: {task.config.max_len} tokens)"
+    ]
 
 
 def test_a_folder_in_int8_keeps_the_shortlist_and_needs_no_precision(folder, tmp_path):

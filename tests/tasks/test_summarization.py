@@ -6,6 +6,7 @@ import random
 import pytest
 
 from glassformer.decode_config import DecodeConfig
+from glassformer.tasks.summarization import Summarizer
 from glassformer.train_config import TrainConfig
 from glassformer.training.run import train
 
@@ -31,6 +32,13 @@ def write(path, lengths):
     ]
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def test_pairs_with_a_blank_side_are_counted(tmp_path):
+    path, messages = tmp_path / "a.jsonl", []
+    path.write_text('{"text": "a b", "summary": "a"}\n{"text": " ", "summary": "b"}\n{"text": "c", "summary": ""}\n')
+    assert [pair.src for pair in Summarizer.read([path], [], log=messages.append)] == ["a b"]
+    assert messages == [f"warning: 2 lines that are blank on one side or both were left out (first: {path}:2)"]
 
 
 def trained(tmp_path, lengths, **options):

@@ -35,15 +35,14 @@ def calibrate(
     from glassformer.cli.bulk import log
     from glassformer.cli.lines import open_translator
     from glassformer.corpora.corpus import read_pairs
+    from glassformer.corpora.example import with_both_sides
     from glassformer.tasks.confidence import FILE, fit_confidence
     from glassformer.tasks.registry import find_model
 
     task = open_translator(model, device, threads)
     reading = pair_options(read, task, [src])
-    examples = list(read_pairs([src], [ref] if ref else [], log=log, **asdict(reading)))
-    pairs = [pair for pair in examples if pair.has_both_sides]
-    if n_blank := len(examples) - len(pairs):
-        log(f"warning: {n_blank:,} of {len(examples):,} lines are blank on one side or both and were left out.")
+    examples = read_pairs([src], [ref] if ref else [], log=log, **asdict(reading))
+    pairs = list(with_both_sides(examples, log))
     confidence, error = fit_confidence(task, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
     checkpoint.add_file(find_model(model), FILE, checkpoint.to_json(confidence.to_record()))
     print(

@@ -72,6 +72,7 @@ def evaluate(
     from glassformer.cli.bulk import log
     from glassformer.cli.lines import join_ensemble, open_model, progress_bar
     from glassformer.corpora.corpus import read_pairs
+    from glassformer.corpora.example import with_both_sides
     from glassformer.errors import ConfigError
     from glassformer.metrics.significance import bootstrap
     from glassformer.tasks.translation import Translator
@@ -97,7 +98,7 @@ def evaluate(
     if outputs:
         check_only_outputs(task, is_decoding=bool(decoding.model_fields_set or ensemble or out))
         pairs = list(read_pairs(*sides, log=log, **asdict(reading)))
-        examples = [pair for pair in pairs if pair.has_both_sides]
+        examples = list(with_both_sides(pairs, log))
     else:
         examples = list(task.read(*sides, reading, log))
     if not examples:

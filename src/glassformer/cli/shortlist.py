@@ -44,9 +44,10 @@ def shortlist(
     task = open_model(model, "cpu", None, (Translator.name,), quiet=quiet)
     assert isinstance(task, Translator)
     reading = pair_options(read, task, [src])
-    pairs = read_pairs([src], [ref] if ref else [], log=no_op if quiet else log, **asdict(reading))
+    report = no_op if quiet else log
+    pairs = read_pairs([src], [ref] if ref else [], log=report, **asdict(reading))
     with progress_bar("learning", None) as progress:
-        learned = learn_shortlist(task, pairs, no_op if quiet else progress)
+        learned = learn_shortlist(task, pairs, no_op if quiet else progress, report)
     checkpoint.add_file(find_model(model), FILE, learned.to_tensors())
     n_learned = int((learned.begins[1:] > learned.begins[:-1]).sum())
     print(

@@ -13,7 +13,7 @@ from pathlib import Path
 from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.corpora.corpus import read_pairs
-from glassformer.corpora.example import Example
+from glassformer.corpora.example import Example, with_both_sides
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.synthetic.distillation import PLAIN_TEXT, check_is_own_run, write_pairs
@@ -106,7 +106,7 @@ def update(
     reading = {name: options[name] for name in PLAIN_TEXT if options.get(name)}
     languages = options.get("languages") or old.languages
     entries = read_pairs(src, tgt, languages=languages, log=log, **reading)
-    corrections = [pair for pair in dict.fromkeys(map(texts_of, entries)) if all(pair)]
+    corrections = list(dict.fromkeys(map(texts_of, with_both_sides(entries, log))))
     if not corrections:
         raise CorpusError(f"{src[0]}: no corrected text.\n  Name files with translations that are not fuzzy.")
     corrected = {source for source, _ in corrections}

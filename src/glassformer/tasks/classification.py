@@ -7,6 +7,7 @@ from typing import Literal, TypedDict, overload
 import numpy as np
 from numpy import ndarray
 
+from glassformer.corpora.example import usable
 from glassformer.corpora.labeled import Labeled, read_labeled
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import DecodeConfig
@@ -47,14 +48,8 @@ class LabelTask(EncoderTask[Labeled]):
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Labeled]:
-        n_blank, first_blank = 0, ""
-        for example in read_labeled(src, options.keys, format=options.format, skip_bad=options.skip_bad, log=log):
-            if example.text.strip() or (example.text2 or "").strip():
-                yield example
-            else:
-                n_blank, first_blank = n_blank + 1, first_blank or f"{example.path}:{example.line}"
-        if log and n_blank:
-            log(f"warning: {n_blank:,} lines without text were left out (first: {first_blank})")
+        examples = read_labeled(src, options.keys, format=options.format, skip_bad=options.skip_bad, log=log)
+        return usable(examples, lambda example: any(text.strip() for text in cls.texts(example)), "without text", log)
 
     @classmethod
     def texts(cls, example: Labeled) -> Sequence[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from glassformer.corpora.corpus import read_pairs
-from glassformer.corpora.example import Example
+from glassformer.corpora.example import Example, with_both_sides
 from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import DecodeConfig
 from glassformer.metrics import Score
@@ -53,7 +53,7 @@ class Summarizer(DecoderTask[Example]):
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Example]:
         pairs = read_pairs(src, tgt, format=options.format, keys=options.keys, log=log)
-        return (e for e in pairs if e.has_both_sides)
+        return with_both_sides(pairs, log)
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:
