@@ -1,14 +1,17 @@
 """Tables as they are found: delimiters, quoting, encodings, header rows, and which columns hold text and label."""
 
 import csv
+import gzip
 import io
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from glassformer.cli.files import pair_sides
 from glassformer.corpora.corpus import read_pairs
 from glassformer.corpora.detect import find_task
+from glassformer.corpora.doctor.records import open_readers
 from glassformer.corpora.labeled import read_labeled
 from glassformer.corpora.languages import languages_of
 from glassformer.corpora.tables import open_table
@@ -157,6 +160,23 @@ def test_pairs_are_read_from_columns(tmp_path):
     with pytest.raises(ColumnsError, match="the columns of source and target are not known"):
         list(read_pairs([other]))
     assert [(e.src, e.tgt) for e in read_pairs([other], keys=["src=first", "tgt=3"])] == [("a b c", "d e f")]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.tsv.gz"])
+@pytest.mark.parametrize("header", ["", "English\tFrench\r\n"])
+@pytest.mark.parametrize(("codec", "encoding"), [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16"), ("cp1252", "Windows")])
+def test_tsv_of_pairs_may_have_the_encodings_of_csv(tmp_path, name, header, codec, encoding):
+    data = (header + "the coffee\tle café\r\nthe summer\tl’été\r\nwinter\thiver\r\n").encode(codec)
+    path, messages = tmp_path / name, []
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    expected = [("the coffee", "le café"), ("the summer", "l’été"), ("winter", "hiver")]
+    assert find_task([path]) == "translation"
+    assert pair_sides([path]) == ((path,), ())
+    assert [(pair.src, pair.tgt) for pair in read_pairs([path], log=messages.append)] == expected
+    assert messages[0].startswith(f"{path}: tab-separated, {encoding}")
+    assert "header row; source = column " in messages[0]
+    (reader,) = open_readers(((path,), ()), None)
+    assert [(record.src, record.tgt) for record in reader] == expected
 
 
 def test_the_header_of_a_tsv_file_of_pairs_is_no_pair(tmp_path):

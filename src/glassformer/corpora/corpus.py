@@ -26,8 +26,9 @@ from glassformer.corpora.pair_formats import (
     has_entries,
     parser_of,
 )
-from glassformer.corpora.pair_tables import open_pair_table
+from glassformer.corpora.pair_tables import encoding_of, open_pair_table
 from glassformer.corpora.read_options import parse_keys
+from glassformer.corpora.tables import SAMPLE_BYTES
 from glassformer.errors import ConfigError, CorpusError
 
 N_DETECTION_LINES = 200
@@ -61,7 +62,8 @@ def detect_format(path: Path) -> str:
     """
     if (format := format_of(path)) != "lines" or is_stream(path):
         return format
-    lines = list(islice(read_lines(path), N_DETECTION_LINES))
+    recode = encoding_of(path, "tsv", SAMPLE_BYTES).recode
+    lines = list(islice(read_lines(path, recode), N_DETECTION_LINES))
     return "tsv" if lines and all(line.count("\t") == 1 for line in lines) else "lines"
 
 
@@ -202,7 +204,10 @@ def _read_one(file: PairFiles, asked: Languages, log: Callable[[str], None] | No
         return
     parser = parser_of(file.format, file.keys, asked)
     assert parser is not None
-    for number, line in enumerate(read_lines(file.src), 1):
+    encoding = encoding_of(file.src, file.format)
+    if log and encoding.description:
+        log(f"{path}: tab-separated, {encoding.description}, no header row; source = column '1', target = column '2'.")
+    for number, line in enumerate(read_lines(file.src, encoding.recode), 1):
         try:
             src, tgt = parser.parse(line)
         except LineError as error:

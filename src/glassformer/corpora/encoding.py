@@ -66,7 +66,7 @@ def detect_encoding(path: Path, n_bytes: int | None = None) -> Encoding:
             has_nul = has_nul or b"\0" in chunk
             if not text.isascii():
                 n_bad = len(_INVALID.findall(text))
-                n_valid += sum(1 for char in text if char > "\x7f") - n_bad
+                n_valid += len(text) - len(text.encode("ascii", "ignore")) - n_bad
                 n_invalid += n_bad
                 is_cp1252 = is_cp1252 and not _UNDEFINED_IN_CP1252.search(text)
             if n_bytes and n >= n_bytes:

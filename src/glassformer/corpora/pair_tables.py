@@ -7,9 +7,10 @@ from itertools import islice
 from pathlib import Path
 
 from glassformer.corpora.columns import are_other_languages, pair_columns
+from glassformer.corpora.encoding import Encoding, detect_encoding
 from glassformer.corpora.lines import is_stream, name, read_lines
 from glassformer.corpora.pair_formats import summary_keys
-from glassformer.corpora.tables import Table, open_table
+from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
 from glassformer.errors import ColumnsError, ConfigError
 
 
@@ -96,7 +97,18 @@ def check_languages(path: Path, names: Sequence[str], languages: Sequence[str]) 
         )
 
 
+def encoding_of(path: Path, format: str, n_bytes: int | None = None) -> Encoding:
+    """The encoding of a file of pairs that is read line by line: of TSV the one that is detected, else UTF-8.
+
+    Args:
+        format: a name in PAIR_FORMATS.
+        n_bytes: see `detect_encoding`.
+    """
+    return detect_encoding(path, n_bytes) if format == "tsv" and not is_stream(path) else Encoding()
+
+
 def _has_pair_header(path: Path, languages: Sequence[str]) -> bool:
     if is_stream(path):
         return False
-    return any(pair_columns(line.split("\t"), languages) for line in islice(read_lines(path), 1))
+    recode = encoding_of(path, "tsv", SAMPLE_BYTES).recode
+    return any(pair_columns(line.split("\t"), languages) for line in islice(read_lines(path, recode), 1))

@@ -15,7 +15,7 @@ from glassformer.corpora.doctor.statistics import CorpusStatistics
 from glassformer.corpora.languages import language_pair
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
 from glassformer.corpora.pair_formats import ENTRY_FORMATS, PairParser, parser_of
-from glassformer.corpora.pair_tables import PairTable, open_pair_table
+from glassformer.corpora.pair_tables import PairTable, encoding_of, open_pair_table
 from glassformer.errors import ConfigError, CorpusError
 
 CorpusFiles = tuple[Sequence[Path], Sequence[Path]]
@@ -65,7 +65,7 @@ class RecordReader:
     def _lines(self, side: int) -> Iterator[bytes]:
         path = self.files.paths[side]
         try:
-            for raw in byte_lines(path):
+            for raw in byte_lines(path, encoding_of(path, self.files.format).recode):
                 self.n_lines[side] += 1
                 yield raw
         except CorpusError as error:
