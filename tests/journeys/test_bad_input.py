@@ -334,6 +334,61 @@ def test_doctor_says_which_text_it_does_not_check(tmp_path):
     refused(glassformer("doctor", tmp_path / "a.conll"), 2, "a.conll: text for tagging, which is not checked")
 
 
+NUMBERED = b"".join(b"a text %d,%s\n" % (i, b"ab"[i % 2 : i % 2 + 1]) for i in range(7))
+UTF8 = "l’été et l’été".encode()
+BAD_BYTES: dict[str, tuple[str, int, bytes]] = {
+    # name of the file, number of the line that is not text, content
+    "plain text": ("a.txt", 2, b"one\ncaf\xe9\n"),
+    "binary text": ("a.txt", 2, b"one\nt\0wo\n"),
+    "labeled CSV": ("a.csv", 3, b"text,label\n%s,a\ncaf\xe9,a\n" % UTF8 + NUMBERED),
+    "binary labeled CSV": ("a.csv", 2, b"text,label\nt\0o,a\n" + NUMBERED),
+    "labeled JSONL": ("a.jsonl", 1, b'{"text": "caf\xe9", "label": 1}\n{"text": "a b", "label": 2}\n'),
+    "CSV of pairs": ("a.csv", 2, b"en,fr\ncoffee,caf\xe9\nsummer,%s\n" % UTF8),
+    "TSV of pairs": ("a.tsv", 1, b"a coffee\tcaf\xe9\nsummer\t%s\nwinter\thiver\n" % UTF8),
+    "pairs of any name": ("a.txt", 1, b"a coffee\tcaf\xe9\nsummer\t%s\nwinter\thiver\n" % UTF8),
+    "CoNLL": ("a.conll", 2, b"Ann\tB-x\ncaf\xe9\tO\n"),
+    "JSONL of documents": ("a.jsonl", 2, b'{"text": "a b"}\n{"text": "caf\xe9"}\n'),
+}
+
+
+@pytest.mark.parametrize("case", BAD_BYTES)
+def test_doctor_lists_the_lines_for_which_training_advises_it(tmp_path, case):
+    name, line, content = BAD_BYTES[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    done = glassformer("train", path, "--out", tmp_path / "run", "--steps", 1, *SMALL)
+    refused(done, 1, f"{path}:{line}: ", "`glassformer doctor` lists")
+    done = glassformer("doctor", path, "--json")
+    refused(done, 1)
+    kind = "nul" if b"\0" in content else "not-utf8"
+    found = json.loads(done.stdout)
+    assert found["counts"] == {kind: 1}, found
+    assert [(finding["path"], finding["line"]) for finding in found["findings"]] == [(str(path), line)]
+
+
+def test_doctor_is_not_advised_for_text_that_it_does_not_read(model, tmp_path):
+    for text in (b"a\xff\n", b"a\0\n"):
+        assert b"`glassformer doctor`" not in glassformer("translate", model, stdin=text).stderr
+    (tmp_path / "a.json").write_bytes(b'{"paragraphs": "\xff"}')
+    done = glassformer("train", tmp_path / "a.json", "--out", tmp_path / "run")
+    refused(done, 1, "a.json:1: not UTF-8", "iconv -f")
+    assert "`glassformer doctor`" not in done.stderr
+
+
+def test_doctor_refuses_options_without_effect_on_plain_text(tmp_path):
+    path = write_lines(tmp_path / "a.txt", ["a text", "another text"])
+    assert "2 lines: 0 errors" in glassformer("doctor", path).stdout
+    for option in ("--fix", "--dev", "--test"):
+        refused(glassformer("doctor", path, option, tmp_path / "b.txt"), 2, f"{option}: for parallel or labeled text")
+
+
+def test_doctor_does_not_examine_documents_and_unknown_keys_as_pairs(tmp_path):
+    documents = write_lines(tmp_path / "a.jsonl", ['{"text": "a b"}'] * 2)
+    refused(glassformer("doctor", documents), 2, "text for causal-lm, which is not checked")
+    other = write_lines(tmp_path / "b.jsonl", ['{"en": "a", "fr": "b"}'] * 2)
+    refused(glassformer("doctor", other), 2, "b.jsonl: cannot infer the task", "--keys src=en tgt=fr")
+
+
 @pytest.mark.parametrize("languages", [["en"], ["en", "fr", "de"], ["en", "en"]])
 def test_doctor_needs_two_different_languages(tmp_path, languages):
     (tmp_path / "a.tmx").write_text(memory(tuv("en", "a") + tuv("de", "b") + tuv("fr", "c")))

@@ -16,9 +16,10 @@ from glassformer.cli.reading import check_languages
 from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import expanded
 from glassformer.corpora.detect import find_task
-from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose
+from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose, diagnose_lines
 from glassformer.corpora.doctor.labeled import diagnose_labeled
 from glassformer.corpora.doctor.repair import repair_corpus
+from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ColumnsError, ConfigError, UserError
 
@@ -38,13 +39,14 @@ def doctor(
     show: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))] = 3,
     json: bool = False,
 ) -> None:
-    """Find errors in parallel or labeled text and name them by file and line. The exit code is 1 if there are errors.
+    """Find errors in parallel or labeled text and name them by file and line; of plain text the lines that cannot be
+    read. The exit code is 1 if there are errors.
 
     Example:  glassformer doctor train.en train.fr --dev dev.en dev.fr --fix cleaned
 
     Args:
         files: Source text and target text, or a CSV, TSV or JSONL file of pairs or of labeled text, or TMX, XLIFF and
-            PO files or a folder of them; plain or .gz.
+            PO files or a folder of them, or one plain text; plain or .gz.
         src: Source files, if there are several.
         tgt: Target files, one for each source file.
         dev: Dev set: two text files, or one file of pairs or of labeled text. Training examples that are also in it are
@@ -64,6 +66,7 @@ def doctor(
     files = expanded(files)
     check_languages((*files, *src, *expanded(dev), *expanded(test)), options)
     task = found_task(files, options) if files else None
+    shown = None if json else show
     if task in ("classification", "regression"):
         if fix:
             raise ConfigError(
@@ -71,19 +74,27 @@ def doctor(
                 "  Repair what is listed by hand, or leave out rows without a label with: glassformer train --skip-bad"
             )
         held_out_files = {name: paths for name, paths in (("dev", dev), ("test", test)) if paths}
-        shown = None if json else show
         diagnosis = diagnose_labeled(files, options, held_out=held_out_files, n_shown=shown)
         print_diagnosis(diagnosis, "examples", json=json)
         sys.exit(1 if diagnosis.has_errors else 0)
-    if task in ("tagging", "question-answering", "multitask"):
-        raise ConfigError(
-            f"{files[0]}: text for {task}, which is not checked: parallel and labeled text are.\n"
-            "  `glassformer train` names what it cannot read by file and line."
-        )
+    if task in ("causal-lm", "tagging", "multitask", "question-answering"):
+        if fix or dev or test:
+            option = "--fix" if fix else "--dev" if dev else "--test"
+            raise ConfigError(f"{option}: for parallel or labeled text, and {files[0]} is for {task}.\n  Leave it out.")
+        is_plain_text = task == "causal-lm" and (format or format_of(files[0])) == "lines"
+        has_lines = task != "question-answering"
+        diagnosis = diagnose_lines(files if has_lines else (), n_shown=shown)
+        if not is_plain_text and not diagnosis.counts:
+            raise ConfigError(
+                f"{files[0]}: text for {task}, which is not checked: parallel and labeled text are.\n"
+                "  `glassformer train` names what it cannot read by file and line."
+            )
+        print_diagnosis(diagnosis, "lines", json=json)
+        sys.exit(1 if diagnosis.has_errors else 0)
     corpus = pair_sides(files, options) if files else (src, tgt)
     held_out = {name: pair_sides(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
     reading: JsonObject = {"format": format, "keys": keys, "languages": languages}
-    diagnosis = diagnose(*corpus, held_out=held_out, n_shown=None if json else show, **reading)
+    diagnosis = diagnose(*corpus, held_out=held_out, n_shown=shown, **reading)
     print_diagnosis(diagnosis, "pairs", json=json)
     if fix:
         result = repair_corpus(*corpus, fix, held_out=held_out, **reading)
@@ -97,13 +108,19 @@ def doctor(
 
 
 def found_task(files: Sequence[Path], options: ReadOptions) -> str | None:
-    """The task of files by their content; None for those that cannot be read, which are examined as pairs."""
+    """The task of files by their content, of which lines need not be text; None for two files of lines whose content
+    does not say that they are parallel.
+    """
     try:
-        return find_task(files, options)
+        return find_task(files, options, lenient=True)
     except ColumnsError:
         raise
     except UserError:
-        return None
+        if len(files) == 2 and not any(
+            PAIR_FORMATS[options.format or format_of(path)].has_both_sides for path in files
+        ):
+            return None
+        raise
 
 
 def print_diagnosis(diagnosis: Diagnosis, examples: str, *, json: bool) -> None:

@@ -26,9 +26,8 @@ from glassformer.corpora.pair_formats import (
     has_entries,
     parser_of,
 )
-from glassformer.corpora.pair_tables import encoding_of, open_pair_table
+from glassformer.corpora.pair_tables import encoding_of, first_lines, open_pair_table
 from glassformer.corpora.read_options import parse_keys
-from glassformer.corpora.tables import SAMPLE_BYTES
 from glassformer.errors import ConfigError, CorpusError
 
 N_DETECTION_LINES = 200
@@ -58,12 +57,11 @@ def detect_format(path: Path) -> str:
     """Format by file name. Files with other names are TSV if each of the first lines has exactly one tab.
 
     Raises:
-        CorpusError: the file is missing or its beginning is not readable as text.
+        CorpusError: the file cannot be read, or has no lines.
     """
     if (format := format_of(path)) != "lines" or is_stream(path):
         return format
-    recode = encoding_of(path, "tsv", SAMPLE_BYTES).recode
-    lines = list(islice(read_lines(path, recode), N_DETECTION_LINES))
+    lines = list(first_lines(path, N_DETECTION_LINES))
     return "tsv" if lines and all(line.count("\t") == 1 for line in lines) else "lines"
 
 

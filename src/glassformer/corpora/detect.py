@@ -8,7 +8,7 @@ from typing import Literal
 
 from glassformer.corpora.columns import guess_columns, is_labeled, pair_columns, parse_number, roles_of
 from glassformer.corpora.corpus import N_DETECTION_LINES
-from glassformer.corpora.encoding import detect_encoding
+from glassformer.corpora.encoding import Encoding, detect_encoding
 from glassformer.corpora.jsonl import column_values, outline, read_each, suggest_keys
 from glassformer.corpora.labeled import check_known
 from glassformer.corpora.lines import (
@@ -55,11 +55,12 @@ MAX_NUMERIC_CLASSES = 20
 _SQUAD = re.compile(rb'"(paragraphs|qas)"\s*:')
 
 
-def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> TaskName:
+def find_task(paths: Sequence[Path], options: ReadOptions = DETECT, *, lenient: bool = False) -> TaskName:
     """Infer the task from file names, header rows or JSON keys, and the format of the first lines.
 
     Args:
         options: format and keys given by the user.
+        lenient: replace what is not text; see `Encoding`.
 
     Raises:
         ConfigError: the task cannot be inferred.
@@ -73,7 +74,7 @@ def find_task(paths: Sequence[Path], options: ReadOptions = DETECT) -> TaskName:
     check_readable(*paths, by_content=options.format is None)
     if options.format == "lines":
         return "translation" if len(paths) == 2 else "causal-lm"
-    detected = {path: _task_of(path, options) for path in paths}
+    detected = {path: _task_of(path, options, lenient=lenient) for path in paths}
     tasks = set(detected.values())
     if tasks == {"causal-lm"} and len(paths) == 2:
         return "translation"
@@ -88,7 +89,7 @@ def _unknown(files: str, reason: str) -> ConfigError:
     return ConfigError(f"{files}: cannot infer the task: {reason}.\n  Use --task. File formats by task:\n{format_list}")
 
 
-def _task_of(path: Path, options: ReadOptions) -> TaskName:
+def _task_of(path: Path, options: ReadOptions, *, lenient: bool) -> TaskName:
     if PAIR_FORMATS[options.format or format_of(path)].holds_pairs_only:
         return "translation"
     field_keys = parse_keys(options.keys)
@@ -98,21 +99,21 @@ def _task_of(path: Path, options: ReadOptions) -> TaskName:
         case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_DETECTION_LINES))):
             return "question-answering"
         case ".jsonl" | ".json" | ".ndjson":
-            return _task_of_objects(path, field_keys)
+            return _task_of_objects(path, field_keys, lenient=lenient)
         case ".csv":
-            return _task_of_table(path, field_keys, options)
+            return _task_of_table(path, field_keys, options, lenient=lenient)
         case suffix:
-            encoding = detect_encoding(path, SAMPLE_BYTES)
+            encoding = detect_encoding(path, SAMPLE_BYTES, lenient=lenient)
             lines = list(islice(read_lines(path, encoding.recode), N_DETECTION_LINES))
             if {"words", "tags"} & field_keys.keys() or (not field_keys and _is_tagging(lines)):
                 return "tagging"
             has_tabs = suffix == ".tsv" or is_labeled(lines[0].split("\t")) or all("\t" in line for line in lines)
             is_table = field_keys or has_tabs or all(line.count("\t") == 1 for line in lines if line.strip())
-            return _task_of_table(path, field_keys, options) if is_table else "causal-lm"
+            return _task_of_table(path, field_keys, options, lenient=lenient) if is_table else "causal-lm"
 
 
-def _task_of_table(path: Path, field_keys: Mapping[str, str], options: ReadOptions) -> TaskName:
-    table = open_table(path, field_keys.values(), format=options.format, whole=False)
+def _task_of_table(path: Path, field_keys: Mapping[str, str], options: ReadOptions, *, lenient: bool) -> TaskName:
+    table = open_table(path, field_keys.values(), format=options.format, whole=False, lenient=lenient)
     indices = table.indices(field_keys)
     if {"src", "tgt"} <= indices.keys():
         return "translation"
@@ -141,8 +142,9 @@ def _are_pairs(table: Table) -> bool:
     return not any(len(cells) >= 4 and len(set(cells)) <= max(2, len(cells) // 10) for cells in table.values().values())
 
 
-def _task_of_objects(path: Path, field_keys: Mapping[str, str]) -> TaskName:
-    sample = [record for _, record in islice(read_each(path, field_keys), N_DETECTION_LINES)]
+def _task_of_objects(path: Path, field_keys: Mapping[str, str], *, lenient: bool) -> TaskName:
+    records = read_each(path, field_keys, Encoding(lenient=lenient).recode)
+    sample = [record for _, record in islice(records, N_DETECTION_LINES)]
     objects = [record for record in sample if not isinstance(record, CorpusError)]
     if not objects:
         reason, _, advice = str(sample[0]).partition("\n")

@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from glassformer.corpora.lines import content, open_bytes
@@ -21,6 +22,8 @@ class Encoding:
 
     codec: str = "utf-8"
     has_cr_line_ends: bool = False
+    lenient: bool = False
+    """Whether bytes that are not text become U+FFFD; else the reader of the lines reports them."""
 
     @property
     def description(self) -> str:
@@ -34,15 +37,18 @@ class Encoding:
         if self == Encoding():
             yield from chunks
             return
-        # Bytes that are not UTF-8 are kept: the reader of the lines reports them.
-        errors = "surrogateescape" if self.codec == "utf-8" else "replace"
+        errors = "surrogateescape" if self.codec == "utf-8" and not self.lenient else "replace"
         decoder = codecs.getincrementaldecoder(self.codec)(errors=errors)
-        for chunk in chunks:
-            text = decoder.decode(chunk)
-            yield (text.replace("\r", "\n") if self.has_cr_line_ends else text).encode("utf-8", errors)
+        rest = (decoder.decode(end, True) for end in (b"",))  # after the chunks
+        for text in chain(map(decoder.decode, chunks), rest):
+            if self.has_cr_line_ends:
+                text = text.replace("\r", "\n")
+            if self.lenient:
+                text = text.replace("\0", "\ufffd")
+            yield text.encode("utf-8", errors)
 
 
-def detect_encoding(path: Path, n_bytes: int | None = None) -> Encoding:
+def detect_encoding(path: Path, n_bytes: int | None = None, *, lenient: bool = False) -> Encoding:
     """Detect the encoding of a text file: UTF-8, UTF-16, Windows-1252 or ISO-8859-1.
 
     A file with more bytes that are valid as UTF-8 outside of ASCII than bytes that are not is UTF-8 with errors, which
@@ -50,6 +56,7 @@ def detect_encoding(path: Path, n_bytes: int | None = None) -> Encoding:
 
     Args:
         n_bytes: number of bytes to inspect, rounded up to chunks. Default: all.
+        lenient: see `Encoding`.
     """
     n = n_valid = n_invalid = 0
     is_cp1252, has_nul = True, False
@@ -77,7 +84,7 @@ def detect_encoding(path: Path, n_bytes: int | None = None) -> Encoding:
         is_legacy = n_valid < n_invalid <= MAX_LEGACY_FRACTION * n and not has_nul
         codec = ("cp1252" if is_cp1252 else "latin-1") if is_legacy else "utf-8"
     beginning = head.decode(codec, "replace")
-    return Encoding(codec, "\r" in beginning and "\n" not in beginning)
+    return Encoding(codec, "\r" in beginning and "\n" not in beginning, lenient)
 
 
 def _utf16_codec(head: bytes) -> str:

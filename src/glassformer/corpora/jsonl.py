@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from glassformer.corpora.lines import LineError, read_lines
+from glassformer.corpora.lines import LineError, Recode, read_lines
 from glassformer.errors import CorpusError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -52,14 +52,17 @@ def read_objects(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[
 
 
 def read_each(
-    path: Path, keys: Mapping[str, str] | None = None
+    path: Path, keys: Mapping[str, str] | None = None, recode: Recode | None = None
 ) -> Iterator[tuple[int, dict[str, object] | CorpusError]]:
     """Read the objects of a JSONL file as `read_objects`, with an error in place of each line that is none.
+
+    Args:
+        recode: see `read_lines`.
 
     Raises:
         CorpusError: a line is not readable as text.
     """
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, recode), 1):
         try:
             yield number, _parse_object(line, keys)
         except LineError as error:

@@ -8,8 +8,9 @@ from itertools import chain, islice
 from pathlib import Path
 
 from glassformer.corpora.columns import Guess, guess_columns, parse_number, unique_roles
+from glassformer.corpora.encoding import Encoding
 from glassformer.corpora.jsonl import column_values, invalid_text_reason, outline, read_each
-from glassformer.corpora.lines import check_readable, name
+from glassformer.corpora.lines import Recode, check_readable, name
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import ReadOptions, parse_keys
 from glassformer.corpora.tables import N_SAMPLE, Table, open_table
@@ -112,10 +113,12 @@ def _good_rows(
 
 
 def read_rows(paths: Sequence[Path], options: ReadOptions) -> Iterator[Labeled | BadRowError]:
-    """Read labeled texts in order, with an error in place of each row that cannot be used."""
+    """Read labeled texts in order, with an error in place of each row that cannot be used. What is not text is
+    replaced; see `Encoding`.
+    """
     check_readable(*paths)
     keys = parse_keys(options.keys)
-    return chain.from_iterable(_rows(path, keys, options.format, lambda message: None) for path in paths)
+    return chain.from_iterable(_rows(path, keys, options.format, lambda message: None, lenient=True) for path in paths)
 
 
 def is_json(path: Path, format: str | None) -> bool:
@@ -123,10 +126,13 @@ def is_json(path: Path, format: str | None) -> bool:
     return (format or format_of(path)) == "jsonl"
 
 
-def _rows(path: Path, field_keys: Mapping[str, str], format: str | None, log: Log) -> Iterator[Labeled | BadRowError]:
+def _rows(
+    path: Path, field_keys: Mapping[str, str], format: str | None, log: Log, *, lenient: bool = False
+) -> Iterator[Labeled | BadRowError]:
     if is_json(path, format):
-        return _read_objects(path, field_keys or object_fields(path, log))
-    table = open_table(path, field_keys.values(), format=format)
+        recode = Encoding(lenient=lenient).recode
+        return _read_objects(path, field_keys or object_fields(path, log, recode), recode)
+    table = open_table(path, field_keys.values(), format=format, lenient=lenient)
     return _read_table(table, table.indices(field_keys or table_fields(table, log)))
 
 
@@ -144,13 +150,17 @@ def table_fields(table: Table, log: Log = lambda message: None) -> dict[str, str
     return dict(guess.fields)
 
 
-def object_fields(path: Path, log: Log = lambda message: None) -> dict[str, str]:
+def object_fields(path: Path, log: Log = lambda message: None, recode: Recode | None = None) -> dict[str, str]:
     """The JSON keys of text, label and second text; empty if each object has the standard keys.
+
+    Args:
+        recode: see `read_lines`.
 
     Raises:
         ColumnsError: they are not known.
     """
-    records = [record for _, record in islice(read_each(path), N_SAMPLE) if not isinstance(record, CorpusError)]
+    objects = islice(read_each(path, recode=recode), N_SAMPLE)
+    records = [record for _, record in objects if not isinstance(record, CorpusError)]
     guess = guess_columns(column_values(records))
     if not records or _has_standard_names(guess) or guess.problem:
         return {}  # reading reports the first object with a problem
@@ -196,9 +206,9 @@ def _read_table(table: Table, indices: Mapping[str, int]) -> Iterator[Labeled | 
             yield BadRowError(str(error), table.path, number)
 
 
-def _read_objects(path: Path, field_keys: Mapping[str, str]) -> Iterator[Labeled | BadRowError]:
+def _read_objects(path: Path, field_keys: Mapping[str, str], recode: Recode) -> Iterator[Labeled | BadRowError]:
     keys: Mapping[str, str] = {}
-    for number, record in read_each(path, field_keys):
+    for number, record in read_each(path, field_keys, recode):
         try:
             if isinstance(record, CorpusError):
                 raise record

@@ -329,19 +329,21 @@ def decode(raw: bytes, path: Path, offset: int = 0) -> str:
     return text.removesuffix("\r")
 
 
-def _not_utf8(raw: bytes, path: Path, offset: int, error: UnicodeDecodeError) -> LineError:
+def _not_utf8(raw: bytes, path: Path, offset: int, error: UnicodeDecodeError, *, has_lines: bool = True) -> LineError:
     around = raw[max(0, error.start - 12) : error.start + 8]
     encoding = "WINDOWS-1252"
     try:
         guess = around.decode("cp1252")
     except UnicodeDecodeError:
         encoding, guess = "ISO-8859-1", around.decode("latin-1")
+    advice = f"If the whole file is {encoding}: {_iconv(encoding, path)}"
+    if has_lines and not is_stream(path):
+        advice += "\n  If only some lines are, `glassformer doctor` lists them."
     return LineError(
         "not-utf8",
         f"not UTF-8: byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the file, in {around!r}"
         f" (as {encoding}: {guess!r})",
-        f"If the whole file is {encoding}: {_iconv(encoding, path)}\n"
-        "  If only some lines are, `glassformer doctor` lists them.",
+        advice,
     )
 
 
@@ -358,9 +360,10 @@ def read_lines(path: Path, recode: Recode | None = None) -> Iterator[str]:
         if b"\0" in raw:
             is_utf16 = raw[1::2].count(0) > len(raw) // 4 or raw[::2].count(0) > len(raw) // 4
             remedy = f"It may be UTF-16: {_iconv('UTF-16LE', path)}" if is_utf16 else "Name a text file"
+            listed = "" if is_stream(path) else "; `glassformer doctor` lists all such lines"
             raise CorpusError(
                 f"{name(path)}:{number}: binary data: a NUL byte at byte {offset + raw.index(0)} of the file.\n"
-                f"  {remedy}; `glassformer doctor` lists all such lines."
+                f"  {remedy}{listed}."
             )
         try:
             line = decode(raw, path, offset)
@@ -398,4 +401,4 @@ def read_whole(path: Path) -> str:
         return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise _not_utf8(bytes(data), path, 0, error).at(path, line) from None
+        raise _not_utf8(bytes(data), path, 0, error, has_lines=False).at(path, line) from None

@@ -22,15 +22,18 @@ class PairTable:
     src: int
     tgt: int
 
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The rows that are not empty, each with its line number."""
+        return ((number, cells) for number, cells in self.table.rows() if cells)
+
     def pairs(self) -> Iterator[tuple[int, str, str]]:
         """Line number, source and target of each row that is not empty.
 
         Raises:
             CorpusError: a row has fewer or more cells than the header.
         """
-        for number, cells in self.table.rows():
-            if cells:
-                yield number, *self.pair(cells, number)
+        for number, cells in self.rows():
+            yield number, *self.pair(cells, number)
 
     def pair(self, cells: Sequence[str], number: int) -> tuple[str, str]:
         """Source and target of a row.
@@ -48,7 +51,13 @@ class PairTable:
 
 
 def open_pair_table(
-    path: Path, format: str, keys: Mapping[str, str], languages: Sequence[str] = (), *, whole: bool = True
+    path: Path,
+    format: str,
+    keys: Mapping[str, str],
+    languages: Sequence[str] = (),
+    *,
+    whole: bool = True,
+    lenient: bool = False,
 ) -> PairTable | None:
     """The table of a file of pairs; None for TSV without a header row, and for other formats.
 
@@ -56,7 +65,7 @@ def open_pair_table(
         format: a name in PAIR_FORMATS.
         keys: field (src, tgt; text, summary) -> column.
         languages: source and target language, if they are known, by which columns are found.
-        whole: see `open_table`.
+        whole, lenient: see `open_table`.
 
     Raises:
         ColumnsError: the columns of source and target are not known.
@@ -64,7 +73,7 @@ def open_pair_table(
     """
     if format not in ("csv", "tsv") or (format == "tsv" and not keys and not _has_pair_header(path, languages)):
         return None
-    table = open_table(path, keys.values(), format=format, whole=whole)
+    table = open_table(path, keys.values(), format=format, whole=whole, lenient=lenient)
     indices = table.indices(keys)
     fields = next((pair for pair in (("src", "tgt"), ("text", "summary")) if set(pair) <= indices.keys()), None)
     if fields:
@@ -97,18 +106,19 @@ def check_languages(path: Path, names: Sequence[str], languages: Sequence[str]) 
         )
 
 
-def encoding_of(path: Path, format: str, n_bytes: int | None = None) -> Encoding:
+def encoding_of(path: Path, format: str) -> Encoding:
     """The encoding of a file of pairs that is read line by line: of TSV the one that is detected, else UTF-8.
 
     Args:
         format: a name in PAIR_FORMATS.
-        n_bytes: see `detect_encoding`.
     """
-    return detect_encoding(path, n_bytes) if format == "tsv" and not is_stream(path) else Encoding()
+    return detect_encoding(path) if format == "tsv" and not is_stream(path) else Encoding()
+
+
+def first_lines(path: Path, n: int) -> Iterator[str]:
+    """The first lines of a file in any encoding, of which what is not text is replaced: for detection only."""
+    return islice(read_lines(path, detect_encoding(path, SAMPLE_BYTES, lenient=True).recode), n)
 
 
 def _has_pair_header(path: Path, languages: Sequence[str]) -> bool:
-    if is_stream(path):
-        return False
-    recode = encoding_of(path, "tsv", SAMPLE_BYTES).recode
-    return any(pair_columns(line.split("\t"), languages) for line in islice(read_lines(path, recode), 1))
+    return not is_stream(path) and any(pair_columns(line.split("\t"), languages) for line in first_lines(path, 1))

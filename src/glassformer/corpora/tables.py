@@ -119,18 +119,21 @@ class Table:
         return self.delimiter != usual or bool(self.encoding.description)
 
 
-def open_table(path: Path, keys: Iterable[str] = (), *, format: str | None = None, whole: bool = True) -> Table:
+def open_table(
+    path: Path, keys: Iterable[str] = (), *, format: str | None = None, whole: bool = True, lenient: bool = False
+) -> Table:
     """Detect delimiter, quoting, encoding and header row of a table.
 
     Args:
         keys: columns that the user named.
         format: "csv" or "tsv", if the user gave it. Default: by the name of the file.
         whole: detect the encoding from the whole file, else from its beginning.
+        lenient: see `Encoding`.
 
     Raises:
         CorpusError: the beginning of the file is not readable as text, or not CSV.
     """
-    encoding = detect_encoding(path, None if whole else SAMPLE_BYTES)
+    encoding = detect_encoding(path, None if whole else SAMPLE_BYTES, lenient=lenient)
     lines = list(islice(read_lines(path, encoding.recode), N_SAMPLE))
     named = SEPARATOR.fullmatch(lines[0]) if lines and format != "tsv" else None
     n_before = int(named is not None)

@@ -35,6 +35,20 @@ def test_clean_labeled_text_has_no_findings(tmp_path):
     assert not diagnose_labeled([train], DETECT, held_out={}).counts
 
 
+def test_blank_lines_of_a_table_of_pairs_are_no_findings(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("en,fr\none,un\n\ntwo,deux\n\n")
+    diagnosis = diagnose([path])
+    assert (diagnosis.n_pairs, diagnosis.counts) == (2, {})
+
+
+def test_other_issues_are_found_beside_lines_that_are_not_text(tmp_path):
+    path, summer = tmp_path / "a.csv", "summer,été".encode()
+    path.write_bytes(b"en,fr\n%s\nwinter,\ncaf\xe9,a\n%s\n" % (summer, summer))
+    findings = [(finding.kind, finding.line) for finding in diagnose([path]).findings]
+    assert findings == [("not-utf8", 4), ("blank-side", 3), ("duplicate", 5)]
+
+
 def test_pairs_in_a_table_are_examined(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('en,fr\n"one, two",un\nfour,\nthree\n"one, two",un\n')

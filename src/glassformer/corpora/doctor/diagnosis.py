@@ -1,4 +1,4 @@
-"""Diagnosis of parallel corpora: all issues by file and line."""
+"""Diagnosis of parallel corpora: all issues by file and line; of other text the lines that no reader accepts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,12 @@ from glassformer.corpora.doctor.records import (
     DuplicateIndex,
     RecordReader,
     check_record,
+    line_issues,
     locate_held_out,
     open_readers,
 )
 from glassformer.corpora.doctor.statistics import StatisticsSampler
+from glassformer.corpora.encoding import Encoding
 from glassformer.corpora.example import Example
 
 
@@ -39,6 +41,7 @@ class Diagnosis:
     """Issues of a corpus: the number of each type, and the first ones with their locations."""
 
     n_pairs: int
+    """Number of pairs, labeled texts or lines."""
     counts: Mapping[str, int]
     findings: Sequence[Finding]
 
@@ -161,6 +164,25 @@ def diagnose(
                 detail = issue.detail if reader.has_two_files else _with_side(issue)
                 counter.add(issue.kind, reader.path(issue.side), record.line, detail)
     return counter.diagnosis(sum(min(reader.n_lines) for reader in readers))
+
+
+def diagnose_lines(paths: Sequence[Path], *, n_shown: int | None = 10) -> Diagnosis:
+    """Find the lines of UTF-8 text files that no reader accepts.
+
+    Args:
+        n_shown: maximum number of findings stored per type, None for all. All are counted.
+
+    Raises:
+        CorpusError: a file is missing, or cannot be read to its end.
+    """
+    counter = FindingCounter(n_shown)
+    n_lines = 0
+    for path in paths:
+        for number, issue in line_issues(path, Encoding()):
+            n_lines += 1
+            if issue:
+                counter.add(issue.kind, str(path), number, issue.detail)
+    return counter.diagnosis(n_lines)
 
 
 def _check_files(reader: RecordReader, counter: FindingCounter) -> None:

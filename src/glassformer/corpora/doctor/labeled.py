@@ -5,8 +5,9 @@ from pathlib import Path
 
 from glassformer.corpora.doctor.checks import text_issues
 from glassformer.corpora.doctor.diagnosis import Diagnosis, FindingCounter
-from glassformer.corpora.doctor.records import text_hash
-from glassformer.corpora.labeled import BadRowError, Labeled, read_rows
+from glassformer.corpora.doctor.records import line_issues, text_hash
+from glassformer.corpora.encoding import Encoding, detect_encoding
+from glassformer.corpora.labeled import BadRowError, Labeled, is_json, read_rows
 from glassformer.corpora.lines import refuse_streams
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import CorpusError
@@ -27,7 +28,7 @@ def diagnose_labeled(
 
     Raises:
         ColumnsError: the columns of text and label are not known.
-        CorpusError: a file is missing, or not readable as text.
+        CorpusError: a file is missing, or cannot be read to its end. Lines that are not text are findings.
     """
     refuse_streams([*paths, *(path for files in held_out.values() for path in files)], "doctor reads it several times")
     locations = {
@@ -37,11 +38,20 @@ def diagnose_labeled(
         if isinstance(row, Labeled)
     }
     counter = FindingCounter(n_shown)
+    bad_lines = set()
+    for path in paths:
+        encoding = Encoding() if is_json(path, options.format) else detect_encoding(path)
+        for number, issue in line_issues(path, encoding):
+            if issue:
+                bad_lines.add((str(path), number))
+                counter.add(issue.kind, str(path), number, issue.detail)
     first: dict[int, tuple[str, str]] = {}
     labels: dict[str, dict[str, Labeled]] = {}
     n_rows = 0
     for row in read_rows(paths, options):
         n_rows += 1
+        if (row.path, row.line) in bad_lines:
+            continue
         if isinstance(row, BadRowError):
             counter.add("unusable-row", row.path, row.line, row.reason)
             continue

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
@@ -12,6 +12,7 @@ from glassformer.corpora.corpus import PairFiles, pair_files
 from glassformer.corpora.doctor.checks import pair_issues, text_issues
 from glassformer.corpora.doctor.issues import Issue
 from glassformer.corpora.doctor.statistics import CorpusStatistics
+from glassformer.corpora.encoding import Encoding
 from glassformer.corpora.languages import language_pair
 from glassformer.corpora.lines import LineError, byte_lines, decode, refuse_streams
 from glassformer.corpora.pair_formats import ENTRY_FORMATS, PairParser, parser_of
@@ -72,19 +73,28 @@ class RecordReader:
             reason = str(error).removeprefix(f"{path}:").removeprefix("1:")  # a finding has its own location
             self.read_errors[path] = " ".join(reason.split())
 
+    def _table(self, *, whole: bool = True) -> PairTable | None:
+        files = self.files
+        return open_pair_table(files.src, files.format, files.keys, self.languages, whole=whole, lenient=True)
+
     @property
     def is_table(self) -> bool:
         """Whether the pairs are columns of a table."""
         return self._table(whole=False) is not None
 
-    def _table(self, *, whole: bool = True) -> PairTable | None:
-        return open_pair_table(self.files.src, self.files.format, self.files.keys, self.languages, whole=whole)
-
     def _table_records(self, table: PairTable) -> Iterator[Record]:
+        """A record for each line that is not text, then one for each row that begins in another line."""
         self.n_lines = [0]
+        bad_lines = set()
         try:
-            for number, cells in table.table.rows():
+            for number, issue in line_issues(self.files.src, table.table.encoding):
+                if issue:
+                    bad_lines.add(number)
+                    yield Record(number, None, None, [issue], ())
+            for number, cells in table.rows():
                 self.n_lines[0] += 1
+                if number in bad_lines:
+                    continue
                 issues: list[Issue] = []
                 src = tgt = None
                 try:
@@ -145,7 +155,7 @@ class RecordReader:
         try:
             text = decode(raw, self.files.paths[side])
         except LineError as error:
-            issues.append(Issue(error.kind, side, error.detail.replace("of the file", "of the line")))
+            issues.append(line_issue(error, side))
             return None
         if side in self._sides_without_crlf and raw.endswith(b"\r"):
             self._sides_without_crlf.remove(side)
@@ -163,6 +173,27 @@ class RecordReader:
         except LineError as error:
             issues.append(Issue(error.kind, 0, " ".join(error.detail.split())))
             return None, None
+
+
+def line_issue(error: LineError, side: int) -> Issue:
+    """The issue of a line that is not text."""
+    return Issue(error.kind, side, error.detail.replace("of the file", "of the line"))
+
+
+def line_issues(path: Path, encoding: Encoding) -> Iterator[tuple[int, Issue | None]]:
+    """For each line of a file its number, counted from 1, and why no reader accepts it: it is not UTF-8, binary or too
+    long. None: it is accepted.
+
+    Raises:
+        CorpusError: the file cannot be read to its end.
+    """
+    for number, raw in enumerate(byte_lines(path, replace(encoding, lenient=False).recode), 1):
+        try:
+            text = decode(raw, path)
+        except LineError as error:
+            yield number, line_issue(error, 0)
+        else:
+            yield number, next((issue for issue in text_issues(text, 0) if issue.kind == "nul"), None)
 
 
 def open_readers(
