@@ -418,6 +418,13 @@ def test_tab_separated_pairs_are_detected_by_content(tmp_path):
     assert [(e.src, e.tgt) for e in read_pairs([path])] == [("Go.", "Geh."), ("Hi.", "Hallo.")]
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt"])
+def test_a_blank_line_of_tsv_is_reported_with_the_task_that_has_them(tmp_path, name):
+    path = write(tmp_path / name, "hte\tthe\n\nadn\tand\n")
+    assert refusal(read_pairs([path])).startswith(f"{path}:2: expected 2 tab-separated columns")
+    assert "Delete the line. For words with tags, train with --task tagging." in refusal(read_pairs([path]))
+
+
 @pytest.mark.parametrize("name", ["a.pot", "a.docx", "a.pdf", "a.html.gz"])
 def test_unsupported_formats_are_reported_with_the_supported_ones(tmp_path, name):
     path = tmp_path / name

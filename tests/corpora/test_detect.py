@@ -32,6 +32,12 @@ def write(folder: Path, files: dict[str, str]) -> list[Path]:
     return [folder / name for name in files]
 
 
+WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(90)]
+SPELLING = [f"{word}{end}\t{word}\n" for word in WORDS for end in ("e", "ei")]
+GROUPS = "\n".join(SPELLING[i] + SPELLING[i + 1] for i in range(0, len(SPELLING), 2))
+POS = [f"{word}\t{('NOUN', 'VERB', 'DET', 'NOUN', 'ADJ')[i % 5]}\n" for i, word in enumerate(WORDS)]
+
+
 TOLD = {
     "one plain text": ({"a.txt": PROSE}, "causal-lm"),
     "a packed text": ({"a.gz": PROSE}, "causal-lm"),
@@ -67,6 +73,10 @@ TOLD = {
     "jsonl of summaries": ({"a.jsonl": objects({"dialogue": "a b", "summary": "a", "id": 1})}, "summarization"),
     "jsonl of articles": ({"a.jsonl": objects({"article": "a b", "highlights": "a"})}, "summarization"),
     "tsv of pairs with a blank line": ({"a.tsv": "good day\tbonjour\n\nthank you\tmerci\n"}, "translation"),
+    "misspelled words with a blank line": ({"a.tsv": "".join([*SPELLING[::2], "\n"])}, "translation"),
+    "misspellings of one word in groups": ({"a.txt": GROUPS}, "translation"),
+    "few words with a blank line": ({"a.tsv": "hte\tthe\n\nteh\tthe\nadn\tand\n"}, "translation"),
+    "parts of speech": ({"a.tsv": "".join([*POS[:7], "\n", *POS[7:]])}, "tagging"),
     "two files of tags": ({"a.txt": TAGS, "b.txt": TAGS}, "tagging"),
     "squad on one line": ({"a.json": SQUAD}, "question-answering"),
     "squad on many lines": ({"a.json.gz": json.dumps(json.loads(SQUAD), indent=1)}, "question-answering"),

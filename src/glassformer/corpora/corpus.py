@@ -54,14 +54,14 @@ class UnequalCountsError(CorpusError):
 
 
 def detect_format(path: Path) -> str:
-    """Format by file name. Files with other names are TSV if each of the first lines has exactly one tab.
+    """Format by file name. Files with other names are TSV if each of the first lines that are not blank has one tab.
 
     Raises:
         CorpusError: the file cannot be read, or has no lines.
     """
     if (format := format_of(path)) != "lines" or is_stream(path):
         return format
-    lines = list(first_lines(path, N_DETECTION_LINES))
+    lines = [line for line in first_lines(path, N_DETECTION_LINES) if line.strip()]
     return "tsv" if lines and all(line.count("\t") == 1 for line in lines) else "lines"
 
 

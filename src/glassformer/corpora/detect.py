@@ -1,6 +1,7 @@
 """Inference of the task from corpus files."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -192,8 +193,17 @@ def _is_tagging(lines: Sequence[str]) -> bool:
         cells = [line.split("\t") for line in rows]
         has_blank = any(not line.strip() for line in lines)
         is_short = not any(" " in cell for row in cells for cell in row)
-        has_shape = is_short and (has_blank or all(SPAN_TAG.fullmatch(row[-1]) for row in cells))
+        has_sentences = has_blank and (len(cells[0]) > 2 or _are_tags([row[-1] for row in cells]))
+        has_shape = is_short and (has_sentences or all(SPAN_TAG.fullmatch(row[-1]) for row in cells))
     else:
         cells = [line.strip(" ").split(" ") for line in rows]
         has_shape = all(SPAN_TAG.fullmatch(row[-1]) for row in cells)
     return has_shape and len({len(row) for row in cells}) == 1 and len(cells[0]) > 1
+
+
+def _are_tags(cells: Sequence[str]) -> bool:
+    """Whether cells are tags and not words, such as those of a list of misspelled and correct words: few different
+    ones, of which one is frequent.
+    """
+    counts = Counter(cells)
+    return 2 * len(counts) <= len(cells) <= 10 * max(counts.values())

@@ -38,7 +38,9 @@ class Tsv:
             raise LineError(
                 "malformed",
                 f"expected 2 tab-separated columns (src, tgt), found {len(cells)}.\n  The line begins {line[:40]!r}",
-                "Fix the line, or use --format lines for one sentence per line.",
+                "Fix the line, or use --format lines for one sentence per line."
+                if line.strip()
+                else "Delete the line. For words with tags, train with --task tagging.",
             )
         return cells[0], cells[1]
 
