@@ -329,6 +329,50 @@ def test_a_reading_option_without_effect_for_the_task(corpus, tmp_path):
     refused(done, 2, "--skip-bad: without effect on pairs")
 
 
+@pytest.fixture
+def german(tmp_path):
+    """A table of pairs, and two parallel texts each line of which has a comma."""
+    rows = [f"der Hund {i} bellt,the dog {i} barks,{i}" for i in range(40)]
+    write_lines(tmp_path / "a.csv", ["Deutsch,Englisch,n", *rows])
+    write_lines(tmp_path / "a.de", [f"der Hund, {i}" for i in range(7)])
+    write_lines(tmp_path / "a.en", [f"the dog, {i}" for i in range(7)])
+    return tmp_path
+
+
+KEYS = ["--keys", "src=Deutsch", "tgt=Englisch"]
+
+
+def test_keys_are_of_the_files_that_have_columns(german):
+    table, texts = [german / "a.csv"], [german / "a.de", german / "a.en"]
+    for out, (text, dev) in {"run": (table, texts), "run-2": (texts, table)}.items():
+        done = glassformer("train", *text, "--dev", *dev, *KEYS, "--out", german / out, "--steps", 1, *SMALL)
+        assert done.returncode == 0, done.stderr
+        dev_set = [json.loads(line) for line in (german / out / "data" / "dev.jsonl").read_text().splitlines()]
+        first = ("der Hund, 0", "the dog, 0") if dev == texts else ("der Hund 0 bellt", "the dog 0 barks")
+        assert (dev_set[0]["src"], dev_set[0]["tgt"]) == first
+        done = glassformer("doctor", *text, "--dev", *dev, *KEYS)
+        assert f"{40 if text == table else 7} pairs: 0 errors" in done.stdout, done.stderr
+
+
+def test_keys_without_effect(german, model):
+    without = "--keys src=1 tgt=2: without effect"
+    texts = [german / "a.de", german / "a.en"]
+    for options in ([*texts, "--keys"], ["--src", texts[0], "--tgt", texts[1], "--keys"]):
+        refused(glassformer("train", *options, "src=1", "tgt=2", "--out", german / "run"), 2, without)
+        refused(glassformer("doctor", *options, "src=1", "tgt=2"), 2, without)
+    refused(glassformer("evaluate", model, *texts, "--keys", "src=1", "tgt=2"), 2, without, "Leave it out")
+    done = glassformer("train", texts[0], "--task", "causal-lm", "--keys", "text=1", "--out", german / "run")
+    refused(done, 2, "--keys text=1: without effect")
+
+
+def test_two_tables_of_other_names_have_keys(german):
+    tables = [german / "a.txt", german / "b.txt"]
+    for path in tables:
+        path.write_text((german / "a.csv").read_text().replace(",", "\t"))
+    done = glassformer("doctor", *tables, *KEYS)
+    assert "80 pairs: 0 errors, 40 warnings" in done.stdout, done.stderr
+
+
 def test_doctor_says_which_text_it_does_not_check(tmp_path):
     (tmp_path / "a.conll").write_text("Ann B-PER\nslept O\n\n" * 5)
     refused(glassformer("doctor", tmp_path / "a.conll"), 2, "a.conll: text for tagging, which is not checked")

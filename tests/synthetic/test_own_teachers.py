@@ -7,7 +7,7 @@ from glassformer.lock import locked
 from glassformer.synthetic import distillation, own_teachers
 from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask
-from glassformer.synthetic.distillation import distill
+from glassformer.synthetic.distillation import distill, pairs_of
 from glassformer.synthetic.train import train
 from glassformer.train_config import TrainConfig
 from tests.journeys.conftest import write_lines
@@ -120,3 +120,15 @@ def test_codes_of_files_that_are_not_learned_from_are_named(tmp_path, capsys):
     with pytest.raises(CorpusError):
         train(config.model_copy(update={"n_teachers": 2}))
     assert f"Codes in {damaged} are not used" in capsys.readouterr().err
+
+
+def test_keys_of_a_table_are_not_of_a_dev_set_of_two_texts(tmp_path):
+    table, src, tgt = tmp_path / "a.csv", tmp_path / "dev.en", tmp_path / "dev.fr"
+    table.write_text("english,french,note\na cat,un chat,x\n")
+    src.write_text("a dog\n")
+    tgt.write_text("un chien\n")
+    config = TrainConfig(
+        src=(table,), dev_src=(src,), dev_tgt=(tgt,), keys=("src=english", "tgt=french"), out=tmp_path / "out"
+    )
+    assert pairs_of(config) == [("a cat", "un chat")]
+    assert pairs_of(config, "dev_") == [("a dog", "un chien")]

@@ -20,7 +20,7 @@ from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose, diagnose_l
 from glassformer.corpora.doctor.labeled import diagnose_labeled
 from glassformer.corpora.doctor.repair import repair_corpus
 from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of
-from glassformer.corpora.read_options import ReadOptions
+from glassformer.corpora.read_options import ReadOptions, check_keys
 from glassformer.errors import ColumnsError, ConfigError, UserError
 
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
@@ -93,6 +93,7 @@ def doctor(
         sys.exit(1 if diagnosis.has_errors else 0)
     corpus = pair_sides(files, options) if files else (src, tgt)
     held_out = {name: pair_sides(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
+    check_keys(keys, [corpus, *held_out.values()], format)
     reading: JsonObject = {"format": format, "keys": keys, "languages": languages}
     diagnosis = diagnose(*corpus, held_out=held_out, n_shown=shown, **reading)
     print_diagnosis(diagnosis, "pairs", json=json)

@@ -62,19 +62,25 @@ def pair_sides(files: Sequence[Path], options: ReadOptions = DETECT, *, or_optio
     """The two sides of parallel text: two plain text files, or any number of files of pairs or folders of these.
 
     Args:
-        options: how the files are read. Files with keys are files of pairs.
+        options: how the files are read. With keys, a file of any name is a file of pairs, and so are two of them if
+            their lines have tabs.
         or_options: options of the command that name the sides, for the message.
 
     Raises:
         ConfigError: source and target cannot be told apart.
     """
     from glassformer.corpora.bilingual import expanded
-    from glassformer.corpora.corpus import detect_format
+    from glassformer.corpora.corpus import detect_format, n_tabs
     from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of
 
     files = expanded(tuple(files))
     detect = format_of if len(files) == 2 else detect_format
-    if options.keys or all(PAIR_FORMATS[options.format or detect(path)].has_both_sides for path in files):
+
+    def has_both_sides(path: Path) -> bool:
+        is_named_table = bool(options.keys) and (len(files) != 2 or (options.format is None and n_tabs(path) > 0))
+        return is_named_table or PAIR_FORMATS[options.format or detect(path)].has_both_sides
+
+    if all(map(has_both_sides, files)):
         return tuple(files), ()
     if len(files) == 2:
         return (files[0],), (files[1],)

@@ -27,7 +27,7 @@ from glassformer.corpora.pair_formats import (
     parser_of,
 )
 from glassformer.corpora.pair_tables import encoding_of, first_lines, open_pair_table
-from glassformer.corpora.read_options import parse_keys
+from glassformer.corpora.read_options import check_keys, parse_keys
 from glassformer.errors import ConfigError, CorpusError
 
 N_DETECTION_LINES = 200
@@ -61,8 +61,13 @@ def detect_format(path: Path) -> str:
     """
     if (format := format_of(path)) != "lines" or is_stream(path):
         return format
-    lines = [line for line in first_lines(path, N_DETECTION_LINES) if line.strip()]
-    return "tsv" if lines and all(line.count("\t") == 1 for line in lines) else "lines"
+    return "tsv" if n_tabs(path) == 1 else "lines"
+
+
+def n_tabs(path: Path) -> int:
+    """The number of tabs in each of the first lines that are not blank; 0 if they have different numbers."""
+    numbers = {line.count("\t") for line in first_lines(path, N_DETECTION_LINES) if line.strip()}
+    return numbers.pop() if len(numbers) == 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,7 @@ def read_pairs(
     files = pair_files(src, tgt, format, keys)  # outside the generator, so that this call raises its errors
 
     check_entry_options(src, format, fuzzy=fuzzy, skip_bad=skip_bad)
+    check_keys(keys, [(src, tgt)], format)
     asked = language_pair(languages)
     counts = Counts()
 

@@ -103,6 +103,8 @@ def _task_of(path: Path, options: ReadOptions, *, lenient: bool) -> TaskName:
             return _task_of_objects(path, field_keys, lenient=lenient)
         case ".csv":
             return _task_of_table(path, field_keys, options, lenient=lenient)
+        case _ if {"src", "tgt"} <= field_keys.keys():  # of a table, or of the dev set of parallel text
+            return "translation"
         case suffix:
             encoding = detect_encoding(path, SAMPLE_BYTES, lenient=lenient)
             lines = list(islice(read_lines(path, encoding.recode), N_DETECTION_LINES))

@@ -1,10 +1,11 @@
 """How data files are read: their format, and which column or JSON key holds which field."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
-from glassformer.corpora.pair_formats import check_format
+from glassformer.corpora.pair_formats import ENTRY_FORMATS, check_format, format_of
 from glassformer.errors import ConfigError
 
 FIELDS = ("src", "tgt", "text", "text2", "label", "summary", "words", "tags", "task", "question", "context", "answer")
@@ -47,6 +48,41 @@ class ReadOptions:
 
 DETECT = ReadOptions()
 """Formats by file name and content, fields by their standard names."""
+
+
+def have_fields(src: Sequence[Path], tgt: Sequence[Path], format: str | None, *, may_be_tables: bool = True) -> bool:
+    """Whether files have columns or JSON keys, which --keys names. Parallel text, memories and catalogues have none.
+
+    Args:
+        tgt: target files, if the source files have one side.
+        format: format of the source files. Default: by their names.
+        may_be_tables: files of other names are tables, else plain text.
+    """
+    without = {*ENTRY_FORMATS, "catalogue"} | (set() if may_be_tables else {"lines"})
+    return not tgt and any((format or format_of(path)) not in without for path in src)
+
+
+def check_keys(
+    keys: Sequence[str],
+    sets: Iterable[tuple[Sequence[Path], Sequence[Path]]],
+    format: str | None,
+    *,
+    may_be_tables: bool = True,
+) -> None:
+    """Check that --keys has an effect on files.
+
+    Args:
+        sets: source and target files of each set, such as training text and dev set.
+
+    Raises:
+        ConfigError: keys are given, and no file has columns or JSON keys.
+    """
+    files = list(sets)
+    if keys and not any(have_fields(*each, format, may_be_tables=may_be_tables) for each in files):
+        raise ConfigError(
+            f"--keys {' '.join(keys)}: without effect, {files[0][0][0]} has no columns or JSON keys.\n"
+            "  Leave it out. If this is a table, name the file .csv or .tsv."
+        )
 
 
 def parse_keys(keys: Sequence[str]) -> dict[str, str]:

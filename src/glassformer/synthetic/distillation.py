@@ -26,9 +26,11 @@ from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
 from glassformer.synthetic.filters import Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
+from glassformer.tasks.translation import Translator
 from glassformer.train_config import NOT_WITH_TEACHERS, TrainConfig
 from glassformer.training.options import select_objective_type, stored_options
 from glassformer.training.run import make_run_folder, train
+from glassformer.training.scan import set_options
 
 FOLDER = "teacher"
 """Folder in the run folder with the answers, and the text that the student is trained on."""
@@ -147,7 +149,7 @@ def pairs_of(config: TrainConfig, part: Literal["", "dev_"] = "") -> list[tuple[
         src,
         tgt,
         format=config.format,
-        keys=config.keys,
+        keys=set_options(config, Translator, src, tgt).keys,
         languages=config.languages,
         fuzzy=config.fuzzy and has_entries,
         skip_bad=config.skip_bad and has_entries,

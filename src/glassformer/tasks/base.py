@@ -100,6 +100,8 @@ class Task(ABC, Generic[ExampleT]):
     """Type of the outputs, whose metrics in `metrics.registry` are reported. None: the task computes its own."""
     head_config: ClassVar[JsonObject] = {}
     """Fields of the model config that the task sets, such as the output head."""
+    may_read_tables: ClassVar[bool] = True
+    """Files of other names than those of the formats may be tables, else they are plain text."""
     read_options: ClassVar[tuple[str, ...]] = ("format", "keys")
     """Options that `read` uses."""
     option_groups: ClassVar[tuple[type[OptionGroup], ...]] = INFERENCE

@@ -8,7 +8,7 @@ from pathlib import Path
 from glassformer.corpora.jsonl import invalid_text_reason, outline, read_objects
 from glassformer.corpora.lines import check_readable, chunks, read_lines
 from glassformer.corpora.pair_formats import format_of
-from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
+from glassformer.corpora.read_options import DETECT, ReadOptions, check_keys, parse_keys
 from glassformer.data.ragged import Row
 from glassformer.errors import CorpusError
 from glassformer.tasks.base import Log, Task
@@ -33,12 +33,14 @@ class DocumentTask(Task[Document]):
 
     example_type = Document
     examples_name = "texts"
+    may_read_tables = False
 
     @classmethod
     def read(
         cls, src: Sequence[Path], tgt: Sequence[Path], options: ReadOptions = DETECT, log: Log | None = None
     ) -> Iterator[Document]:
         check_readable(*src, by_content=options.format is None)
+        check_keys(options.keys, [(src, tgt)], options.format, may_be_tables=cls.may_read_tables)
         keys = parse_keys(options.keys)
         for path in src:
             is_jsonl = (options.format or format_of(path)) == "jsonl"

@@ -9,6 +9,7 @@ from glassformer import checkpoint
 from glassformer.config import ENVIRONMENT_PREFIX, JsonObject
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.pair_formats import PAIR_FORMATS
+from glassformer.corpora.read_options import check_keys
 from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
 from glassformer.learning.base import AnyObjective
@@ -155,6 +156,8 @@ def select_objective_type(config: TrainConfig, base: Model | None) -> type[AnyOb
     objective_type = objective_class(name)
     task_type = objective_type.task_type
     read_options(config).check_used(task_type.read_options, name)
+    sets = [(config.src, config.tgt), (config.dev_src, config.dev_tgt)]
+    check_keys(config.keys, sets, config.format, may_be_tables=task_type.may_read_tables)
     family = model_family(config, task_type, base)
     if family not in task_type.families():
         advice = "Change --family" if config.family else "Use another model for --init-from"

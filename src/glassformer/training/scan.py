@@ -19,7 +19,7 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import both_sided_format
 from glassformer.corpora.lines import check_readable, chunks, refuse_streams
-from glassformer.corpora.read_options import ReadOptions
+from glassformer.corpora.read_options import ReadOptions, have_fields
 from glassformer.errors import CheckpointError, ConfigError, CorpusError
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.held_out import MAX_HELD_OUT, HeldOut
@@ -199,7 +199,7 @@ def held_out_examples(
 
 def read_corpus(config: TrainConfig, task_type: type[AnyTask], log: Log | None = None) -> Iterator[CorpusExample]:
     """Read the training text: all examples, with those that are held out."""
-    return task_type.read(config.src, config.tgt, read_options(config), log)
+    return task_type.read(config.src, config.tgt, set_options(config, task_type, config.src, config.tgt), log)
 
 
 def is_training(n_examples: int, held_out: Sequence[int] | NDArray[np.int64]) -> bytearray:
@@ -220,7 +220,7 @@ def read_dev_files(config: TrainConfig, objective_type: type[AnyObjective]) -> t
     Raises:
         CorpusError: no example has text.
     """
-    options = read_options(config)
+    options = set_options(config, objective_type.task_type, config.dev_src, config.dev_tgt)
     if objective_type.task_type.name == "translation" and not any(map(both_sided_format, config.dev_src)):
         options = replace(options, fuzzy=False, skip_bad=False)  # of the training files
     dev = list(objective_type.task_type.read(config.dev_src, config.dev_tgt, options))
@@ -283,6 +283,21 @@ def text_hash(text: str) -> int:
 def read_options(config: TrainConfig) -> ReadOptions:
     """Options for reading the corpus files."""
     return ReadOptions(config.format, config.keys, config.skip_bad, config.languages, config.fuzzy)
+
+
+def set_options(config: TrainConfig, task_type: type[AnyTask], src: Sequence[Path], tgt: Sequence[Path]) -> ReadOptions:
+    """Options for reading the training text or the dev set. If only one of both has columns or JSON keys, the keys are
+    for it.
+    """
+    options = read_options(config)
+
+    def has_keys(src: Sequence[Path], tgt: Sequence[Path]) -> bool:
+        return have_fields(src, tgt, config.format, may_be_tables=task_type.may_read_tables)
+
+    is_for_other = not has_keys(src, tgt) and (
+        has_keys(config.src, config.tgt) or has_keys(config.dev_src, config.dev_tgt)
+    )
+    return replace(options, keys=()) if is_for_other else options
 
 
 def corpus_files(config: TrainConfig) -> list[Path]:
