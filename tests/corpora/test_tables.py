@@ -179,6 +179,36 @@ def test_tsv_of_pairs_may_have_the_encodings_of_csv(tmp_path, name, header, code
     assert [(record.src, record.tgt) for record in reader] == expected
 
 
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        ("Deutsch,Englisch", ["src=1", "tgt=2"]),
+        ("English,Español", ["src=1", "tgt=2"]),
+        ("note,en,fr", ["src=2", "tgt=3"]),
+        ("note,input,output", ["src=2", "tgt=3"]),
+        ("note,text,summary", ["text=2", "summary=3"]),
+    ],
+)
+def test_a_header_in_columns_that_are_named_by_number_is_no_pair(tmp_path, header, keys):
+    path, messages = tmp_path / "a.csv", []
+    row = "x," * (header.count(",") - 1) + "ein Hund,a dog\n"
+    path.write_text(f"{header}\n{row * 3}")
+    pairs = [(pair.line, pair.src) for pair in read_pairs([path], keys=keys, log=messages.append)]
+    assert pairs == [(2, "ein Hund"), (3, "ein Hund"), (4, "ein Hund")]
+    names = "source = column {!r}, target = column {!r}".format(*header.split(",")[-2:])
+    assert messages == [f"{path}: comma-separated, header row; {names}. Other columns: --keys src=… tgt=…"]
+
+
+@pytest.mark.parametrize("first", ["der Hund,the dog", "Deutsch,German", "auf Deutsch,in Englisch bitte"])
+def test_a_first_row_of_texts_is_a_pair_and_that_is_reported(tmp_path, first):
+    path, messages = tmp_path / "a.csv", []
+    path.write_text(f"{first}\nein Hund,a dog\n")
+    pairs = [f"{pair.src},{pair.tgt}" for pair in read_pairs([path], keys=["src=1", "tgt=2"], log=messages.append)]
+    assert pairs == [first, "ein Hund,a dog"]
+    found = "no header row; source = column '1', target = column '2'. The first row is a pair."
+    assert messages == [f"{path}: comma-separated, {found}"]
+
+
 def test_the_header_of_a_tsv_file_of_pairs_is_no_pair(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("en\tfr\nthe cat\tle chat\n")

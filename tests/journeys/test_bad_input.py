@@ -410,6 +410,12 @@ def test_doctor_lists_the_lines_for_which_training_advises_it(tmp_path, case):
     assert [(finding["path"], finding["line"]) for finding in found["findings"]] == [(str(path), line)]
 
 
+def test_doctor_lists_lines_of_a_table_whose_languages_are_given(tmp_path):
+    (tmp_path / "a.csv").write_bytes(BAD_BYTES["CSV of pairs"][2])
+    done = glassformer("doctor", tmp_path / "a.csv", "--languages", "en", "fr")
+    assert "a.csv:2: not-utf8" in done.stdout, done.stderr
+
+
 def test_doctor_is_not_advised_for_text_that_it_does_not_read(model, tmp_path):
     for text in (b"a\xff\n", b"a\0\n"):
         assert b"`glassformer doctor`" not in glassformer("translate", model, stdin=text).stderr

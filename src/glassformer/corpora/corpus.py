@@ -201,9 +201,10 @@ def read_pairs(
 def _read_one(file: PairFiles, asked: Languages, log: Callable[[str], None] | None) -> Iterator[Example]:
     path = str(file.src)
     if table := open_pair_table(file.src, file.format, file.keys, asked):
-        if log and not file.keys:
+        if log and all(column.isdecimal() for column in file.keys.values()):  # names are found in the header row
             found = "source = column {!r}, target = column {!r}".format(*table.names)
-            log(f"{path}: {table.table.description()}; {found}. Other columns: --keys src=… tgt=…")
+            advice = "Other columns: --keys src=… tgt=…" if table.table.has_header else "The first row is a pair."
+            log(f"{path}: {table.table.description()}; {found}. {advice}")
         yield from (Example(src, tgt, path, number) for number, src, tgt in table.pairs())
         return
     parser = parser_of(file.format, file.keys, asked)

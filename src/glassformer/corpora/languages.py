@@ -7,9 +7,9 @@ from pathlib import Path
 from glassformer.corpora.bilingual import Languages, declared_languages
 from glassformer.corpora.columns import language_code, language_columns
 from glassformer.corpora.jsonl import parse_json
-from glassformer.corpora.lines import LineError, read_lines
+from glassformer.corpora.lines import LineError
 from glassformer.corpora.pair_formats import format_of
-from glassformer.corpora.pair_tables import open_pair_table
+from glassformer.corpora.pair_tables import first_lines, open_pair_table
 from glassformer.corpora.read_options import parse_keys
 from glassformer.corpora.tables import open_table
 from glassformer.errors import ConfigError
@@ -75,11 +75,11 @@ def has_columns_of(path: Path, format: str | None, languages: Sequence[str]) -> 
         return False
     match format or format_of(path):
         case "csv" | "tsv" as format:
-            table = open_table(path, format=format, whole=False)
+            table = open_table(path, format=format, whole=False, lenient=True)
             return table.has_header and language_columns(table.names, languages) is not None
         case "jsonl":
             try:
-                record = parse_json(next(read_lines(path), ""))
+                record = parse_json(next(first_lines(path, 1), ""))
             except LineError:  # the command reports it
                 return False
             texts = record.get("translation") if isinstance(record, dict) else None
@@ -91,5 +91,5 @@ def _header_codes(src: Sequence[Path]) -> tuple[str, str] | None:
     """Names of the columns of the first file, if it is a table of pairs."""
     if not src or not src[0].is_file() or format_of(src[0]) not in ("csv", "tsv"):
         return None
-    table = open_pair_table(src[0], format_of(src[0]), {}, whole=False)
+    table = open_pair_table(src[0], format_of(src[0]), {}, whole=False, lenient=True)
     return table.names if table else None

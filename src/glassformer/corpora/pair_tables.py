@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.columns import are_other_languages, pair_columns
+from glassformer.corpora.columns import are_other_languages, is_pair_header, pair_columns
 from glassformer.corpora.encoding import Encoding, detect_encoding
+from glassformer.corpora.language_names import name_languages
 from glassformer.corpora.lines import is_stream, name, read_lines
 from glassformer.corpora.pair_formats import summary_keys
 from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
@@ -77,7 +78,7 @@ def open_pair_table(
     indices = table.indices(keys)
     fields = next((pair for pair in (("src", "tgt"), ("text", "summary")) if set(pair) <= indices.keys()), None)
     if fields:
-        return PairTable(table, *(indices[field] for field in fields))
+        return _with_header(PairTable(table, *(indices[field] for field in fields)))
     found: Sequence[str] | None = None
     if table.has_header:
         check_languages(path, table.names, languages)
@@ -91,6 +92,16 @@ def open_pair_table(
             f"--keys {shlex.quote('src=' + first)} {shlex.quote('tgt=' + last)}",
         )
     return PairTable(table, columns[0], columns[1])
+
+
+def _with_header(pairs: PairTable) -> PairTable:
+    """The pairs without the first row, if its cells of source and target are names of columns."""
+    table, columns = pairs.table, (pairs.src, pairs.tgt)
+    if table.has_header or not table.sample or max(columns) >= len(table.sample[0]):
+        return pairs
+    cells = [table.sample[0][i] for i in columns]
+    are_names = is_pair_header(cells) or name_languages(*cells) or summary_keys(dict.fromkeys(cells))
+    return PairTable(table.with_header(), *columns) if are_names else pairs
 
 
 def check_languages(path: Path, names: Sequence[str], languages: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -47,6 +47,11 @@ class Table:
         rows = _split(islice(read_lines(self.path, self.encoding.recode), self.n_before, None), self)
         for number, cells in islice(rows, int(self.has_header), None):
             yield number, without_blank_end(cells, len(self.names))
+
+    def with_header(self) -> "Table":
+        """The table, which has no header row, with its first row as the header."""
+        names = tuple(column.strip() or str(number) for number, column in enumerate(self.sample[0], 1))
+        return replace(self, names=names, has_header=True, sample=self.sample[1:])
 
     def values(self) -> dict[str, list[str]]:
         """The cells of each column in the sample. Of columns with one name, the last."""
@@ -143,12 +148,10 @@ def open_table(
     table = Table(path, delimiter, is_quoted, encoding, (), False, (), n_before)
     rows = [tuple(cells) for _, cells in islice(table.rows(), N_SAMPLE)]
     first = rows[0] if rows else ()
-    has_header = is_header(first, rows[1:], keys)
-    names = first if has_header else tuple(str(number) for number in range(1, len(first) + 1))
-    if has_header:
-        names = tuple(column.strip() or str(number) for number, column in enumerate(names, 1))
-    sample = tuple(tuple(without_blank_end(row, len(names))) for row in rows[has_header:])
-    return Table(path, delimiter, is_quoted, encoding, names, has_header, sample, n_before)
+    names = tuple(str(number) for number in range(1, len(first) + 1))
+    sample = tuple(tuple(without_blank_end(row, len(names))) for row in rows)
+    table = Table(path, delimiter, is_quoted, encoding, names, False, sample, n_before)
+    return table.with_header() if is_header(first, rows[1:], keys) else table
 
 
 SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
