@@ -117,7 +117,8 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
 
     @classmethod
     def key(cls, example: ExampleT) -> str:
-        """Text that identifies an example: equal keys are never both in the training set and in the dev set."""
+        """Text that identifies an example. Equal keys are never both in the training set and in a dev set that
+        `SmallestHashes` holds out. `LastExamples` does not compare them: a repeated document may be in both."""
         return cls.task_type.texts(example)[0]
 
     @classmethod

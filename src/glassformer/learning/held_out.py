@@ -72,7 +72,8 @@ class SmallestHashes:
 
 class LastExamples:
     """Holds out the last 5% of the examples, at most MAX_HELD_OUT, for documents: context from both sides of a held-out
-    part would be in training."""
+    part would be in training. A document that is repeated before this part is in training too; to find it, the hashes
+    of all documents would have to be kept."""
 
     def __init__(self) -> None:
         self.n_examples = 0
