@@ -37,11 +37,31 @@ def test_scores_are_means_with_their_options():
         ("das große Haus", "Das große Boot", 2 / 3),
         ("猫在这里", "猫在家", 4 / 7),
         ("x_y", "x y", 1),
+        ("हिन्दी में", "हिन्दी", 2 / 3),
     ],
 )
 def test_unicode_words_keep_their_letters_and_split_chinese(predicted, expected, f1):
     pytest.importorskip("rouge_score")
     assert rouge([predicted], [[expected]], words="unicode")[0, 0] == pytest.approx(f1)
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "words"),
+    [
+        ("кошка спит", "собака спит", "unicode"), ("le garçon dort", "le garcon dort", "unicode"),
+        ("猫睡", "猫跑", "unicode"), ("The cat sleeps in a café. " + "It is there. " * 99, "The", "ascii"),
+        ("The cat sleeps", "The cat", "ascii"), ("", "", "ascii"),
+    ],
+)  # fmt: skip
+def test_words_are_those_of_the_language_of_the_references(text, other, words):
+    pytest.importorskip("rouge_score")
+    found = scores("summaries", [text, other], [[text], [text]])
+    assert {score.signature.split("|")[3] for score in found} == {f"words:{words}"}
+    expected = rouge([text, other], [[text], [text]], words=words).mean(0)
+    assert [score.value for score in found] == expected.tolist()
+    if words == "unicode":
+        assert rouge([text], [[text]])[0, 0] == 1
+        assert 0 < rouge([other], [[text]])[0, 0] < 1
 
 
 def test_a_summary_without_reference_is_refused():

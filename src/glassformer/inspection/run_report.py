@@ -98,11 +98,13 @@ def as_command(options: JsonObject) -> str:
         value = options.get(name)
         if value is None or value in (option.default, []):
             continue
-        flag = "--" + name.replace("_", "-")
-        if value is True:
-            words.append(flag)
-        elif value is not False:
-            words += [flag, *map(str, value if isinstance(value, list) else [value])]
+        option_name = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option_name}" if value else f"--no-{option_name}")
+        elif isinstance(value, dict):
+            words += [f"--{option_name}", *(f"{field}={json.dumps(given)}" for field, given in value.items())]
+        else:
+            words += [f"--{option_name}", *map(str, value if isinstance(value, list) else [value])]
     return shlex.join(words)
 
 

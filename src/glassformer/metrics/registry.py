@@ -41,8 +41,8 @@ class Metric:
     statistics: Statistics | None = None
     """Statistics of each example; the metric is a function of their sums, for confidence intervals."""
     from_sums: MetricFn = mean_from
-    signature: str | Callable[[], str] = ""
-    """How the metric is computed where there are variants."""
+    signature: str | Callable[[Sequence[Any]], str] = ""
+    """How the metric is computed where there are variants, for all references or for given ones."""
     applies: Callable[[Sequence[Any]], bool] = lambda references: True
     """Whether the metric is defined for these references."""
     larger_is_better: bool = True
@@ -128,7 +128,7 @@ def scores(output_type: OutputType, outputs: Sequence[Any], references: Sequence
         Score(
             metric.name,
             float(metric.from_sums(rows.sum(0))),
-            metric.signature if isinstance(metric.signature, str) else metric.signature(),
+            metric.signature if isinstance(metric.signature, str) else metric.signature(references),
         )
         for metric, rows in statistics_of(output_type, outputs, references).items()
     ]

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Literal
 
 import numpy as np
 
+from glassformer.corpora.terms import UNSPACED_RANGES
+from glassformer.documents.inline import marks
 from glassformer.errors import ConfigError
 from glassformer.metrics.score import common_length, mean_from
 from glassformer.shapes import Float
@@ -16,17 +19,31 @@ ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 
 Words = Literal["ascii", "unicode"]
 
-# In scripts without spaces between words, each character is a word.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+MAX_OTHER_LETTERS = 0.005
+"""Part of the letters that are not a-z, up to which a text is as English as those for which ROUGE was published."""
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """A word with the marks of its letters, or a letter of a script that has no spaces between words."""
+    letter = rf"[^\W_{UNSPACED_RANGES}]"
+    return re.compile(rf"[{UNSPACED_RANGES}]|{letter}(?:{letter}|[{marks()}])*")
 
 
 class _UnicodeTokenizer:
     def tokenize(self, text: str) -> list[str]:
-        return _WORD.findall(text.lower())
+        return word_pattern().findall(text.lower())
+
+
+def words_for(expected: Sequence[Sequence[str]]) -> Words:
+    """The words of which ROUGE is computed, by the references of summaries."""
+    letters = [letter for references in expected for text in references for letter in text if letter.isalpha()]
+    n_other = sum(not letter.isascii() for letter in letters)
+    return "unicode" if n_other > MAX_OTHER_LETTERS * len(letters) else "ascii"
 
 
 def rouge(
-    predicted: Sequence[str], expected: Sequence[Sequence[str]], *, stem: bool = False, words: Words = "ascii"
+    predicted: Sequence[str], expected: Sequence[Sequence[str]], *, stem: bool = False, words: Words | None = None
 ) -> Float[np.ndarray, "n 3"]:
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of each summary, against the best of its references.
 
@@ -35,7 +52,8 @@ def rouge(
         expected: references of each summary.
         stem: reduce English words to their stems (Porter), as in some publications.
         words: "ascii", as published, for English: words consist of a-z and digits. "unicode" for other languages: words
-            consist of letters of any script, and each Chinese or Japanese character is a word.
+            consist of letters of any script, and in scripts without spaces, such as Chinese, each letter is a word.
+            Default: `words_for` the references, or "ascii" with `stem`.
 
     Raises:
         ConfigError: the package rouge-score is not installed.
@@ -50,6 +68,7 @@ def rouge(
             "ROUGE needs the package rouge-score.\n  Install it: pip install 'glassformer[eval]'"
         ) from None
     common_length(predicted, expected)
+    words = words or ("ascii" if stem else words_for(expected))
     if stem and words == "unicode":
         raise ValueError("stem=True requires words='ascii': only English words can be stemmed")
     if not all(expected):
@@ -69,9 +88,9 @@ def rouge_statistics(predicted: Sequence[str], expected: Sequence[Sequence[str]]
     return np.concatenate([scores, np.ones((len(scores), 1))], axis=1)
 
 
-def rouge_signature() -> str:
-    """How `rouge_statistics` computes ROUGE, with the version of rouge-score."""
-    return f"F1|refs:best|stem:no|words:ascii|version:rouge-score-{version('rouge-score')}"
+def rouge_signature(expected: Sequence[Sequence[str]]) -> str:
+    """How `rouge_statistics` computes ROUGE with these references, with the version of rouge-score."""
+    return f"F1|refs:best|stem:no|words:{words_for(expected)}|version:rouge-score-{version('rouge-score')}"
 
 
 def rouge_1_from(sums: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n"]:
