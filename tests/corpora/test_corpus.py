@@ -224,7 +224,7 @@ def test_jsonl_takes_translation_keys_in_the_order_of_the_first_line(tmp_path, g
 
 TABLES = {
     "a.csv": "fr,en\nBonjour,Hello\n",
-    "a.tsv": "French\tEnglish\nBonjour\tHello\n",
+    "a.tsv": "Français\tEnglish\nBonjour\tHello\n",
     "b.csv": "id,fr-FR,de,en\n1,Bonjour,Hallo,Hello\n",
     "a.jsonl": '{"translation": {"fr": "Bonjour", "en": "Hello"}}\n',
 }
@@ -233,7 +233,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_columns_and_keys_of_languages_are_found_in_any_order(tmp_path, name):
     path = tmp_path / name
-    path.write_text(TABLES[name])
+    path.write_text(TABLES[name], encoding="utf-8")
     found = {languages: [(x.src, x.tgt) for x in read_pairs([path], languages=languages)]
              for languages in (("en", "fr"), ("fr", "en"))}  # fmt: skip
     assert found == {("en", "fr"): [("Hello", "Bonjour")], ("fr", "en"): [("Bonjour", "Hello")]}
@@ -243,7 +243,7 @@ def test_columns_and_keys_of_languages_are_found_in_any_order(tmp_path, name):
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
 def test_columns_and_keys_of_other_languages_are_refused(tmp_path, name):
     path = tmp_path / name
-    path.write_text(TABLES[name])
+    path.write_text(TABLES[name], encoding="utf-8")
     with pytest.raises(UserError, match=r"texts in [Ff]r\w*,? (and )?[Ee]n\w*, not in en(,| and) de"):
         list(read_pairs([path], languages=("en", "de")))
     assert [x.src for x in read_pairs([path], languages=())] == ["Bonjour"]

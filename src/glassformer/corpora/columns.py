@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from glassformer.corpora.language_names import CODES
 from glassformer.documents.languages import best_match
 
 ROLES = {
@@ -30,11 +31,6 @@ MIN_LABELS = 5
 MAX_NAME_CHARS = 40
 """Maximum length of a column name."""
 
-LANGUAGE_NAMES = (
-    "ar bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk ko la lt lv mk ms nb"
-    " nl nn no pl pt ro ru sk sl sq sr sv sw ta te th tl tr uk ur vi zh english french german spanish italian dutch"
-    " portuguese russian japanese chinese"
-)
 CLEAR_SRC_NAMES = frozenset({"src", "source", "source_text"})
 CLEAR_TGT_NAMES = frozenset({"tgt", "target", "target_text", "translation"})
 """Names of source and target in a table with other columns too."""
@@ -43,12 +39,7 @@ TGT_NAMES = CLEAR_TGT_NAMES | {"output", "right"}
 """Names of source and target in a table of two columns."""
 LABELED_NAMES = frozenset({"text", "sentence", "label", "class"})
 """Names of columns beside which source and target are not known to be pairs."""
-_LANGUAGES = frozenset(LANGUAGE_NAMES.split())
-CODES = {
-    "english": "en", "french": "fr", "german": "de", "spanish": "es", "italian": "it", "dutch": "nl",
-    "portuguese": "pt", "russian": "ru", "japanese": "ja", "chinese": "zh",
-}  # fmt: skip
-"""Codes of languages by names that columns have."""
+_LANGUAGES = {*CODES, *CODES.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +201,9 @@ def is_pair_header(cells: Sequence[str]) -> bool:
     """Whether two cells are names of languages, or of source and target."""
     if len(cells) != 2:
         return False
-    first, second = map(normalized, cells)
-    return (all(map(is_language, cells)) and first != second) or (first in SRC_NAMES and second in TGT_NAMES)
+    if all(map(is_language, cells)):
+        return language_code(cells[0]) != language_code(cells[1])
+    return normalized(cells[0]) in SRC_NAMES and normalized(cells[1]) in TGT_NAMES
 
 
 def language_code(column: str) -> str:
@@ -222,6 +214,15 @@ def language_code(column: str) -> str:
 def is_language(column: str) -> bool:
     """Whether the name of a column is that of a language."""
     return re.split("[-_]", normalized(column))[0] in _LANGUAGES
+
+
+def name_languages(first: str, second: str) -> bool:
+    """Whether two cells are the names of two languages: one in English or in itself, the other one also in a third
+    language (Deutsch and Englisch). Two names of one language (Deutsch and German) may be a text and its translation.
+    """
+    codes = [CODES.get(normalized(cell)) for cell in (first, second)]
+    are_short = all(code or len(cell.split()) == 1 for code, cell in zip(codes, (first, second), strict=True))
+    return any(codes) and codes[0] != codes[1] and are_short
 
 
 def language_columns(names: Sequence[str], languages: Sequence[str]) -> tuple[int, int] | None:

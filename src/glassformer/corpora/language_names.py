@@ -1,6 +1,4 @@
-"""Names of languages, in English and in the languages themselves, by which header rows are found."""
-
-from glassformer.corpora import columns
+"""Names of languages, in English and in the languages themselves, by which columns are found."""
 
 _NAMES = """
 ar: Arabic, العربية, عربي
@@ -11,15 +9,16 @@ ca: Catalan, Català
 cs: Czech, Čeština, Česky
 cy: Welsh, Cymraeg
 da: Danish, Dansk
-de: Deutsch
+de: German, Deutsch
 el: Greek, Ελληνικά
+en: English
 eo: Esperanto
-es: Español, Castellano
+es: Spanish, Español, Castellano
 et: Estonian, Eesti
 eu: Basque, Euskara
 fa: Persian, Farsi, فارسی
 fi: Finnish, Suomi
-fr: Français
+fr: French, Français
 ga: Irish, Gaeilge
 gl: Galician, Galego
 he: Hebrew, עברית
@@ -29,8 +28,8 @@ hu: Hungarian, Magyar
 hy: Armenian, Հայերեն
 id: Indonesian, Bahasa Indonesia
 is: Icelandic, Íslenska
-it: Italiano
-ja: 日本語
+it: Italian, Italiano
+ja: Japanese, 日本語
 ka: Georgian, ქართული
 kk: Kazakh, Қазақша
 ko: Korean, 한국어
@@ -40,13 +39,13 @@ lv: Latvian, Latviešu
 mk: Macedonian, Македонски
 ms: Malay, Bahasa Melayu
 nb: Bokmål
-nl: Nederlands
+nl: Dutch, Nederlands
 nn: Nynorsk
 no: Norwegian, Norsk
 pl: Polish, Polski
-pt: Português
+pt: Portuguese, Português
 ro: Romanian, Română
-ru: Русский
+ru: Russian, Русский
 sk: Slovak, Slovenčina
 sl: Slovene, Slovenian, Slovenščina
 sq: Albanian, Shqip
@@ -61,20 +60,11 @@ tr: Turkish, Türkçe
 uk: Ukrainian, Українська
 ur: Urdu, اردو
 vi: Vietnamese, Tiếng Việt
-zh: 中文, 汉语, 漢語
+zh: Chinese, 中文, 汉语, 漢語
 """
-CODES = columns.CODES | {
-    columns.normalized(name): code
+CODES = {
+    name.strip().lower(): code
     for code, _, names in (line.partition(":") for line in _NAMES.strip().splitlines())
     for name in names.split(",")
 }
 """Codes of languages by their names in lower case."""
-
-
-def name_languages(first: str, second: str) -> bool:
-    """Whether two cells are the names of two languages: one in English or in itself, the other one also in a third
-    language (Deutsch and Englisch). Two names of one language (Deutsch and German) may be a text and its translation.
-    """
-    codes = [CODES.get(columns.normalized(cell)) for cell in (first, second)]
-    are_short = all(code or len(cell.split()) == 1 for code, cell in zip(codes, (first, second), strict=True))
-    return any(codes) and codes[0] != codes[1] and are_short

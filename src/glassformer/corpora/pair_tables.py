@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.columns import are_other_languages, is_pair_header, pair_columns
+from glassformer.corpora.columns import are_other_languages, is_pair_header, name_languages, pair_columns
 from glassformer.corpora.encoding import Encoding, detect_encoding
-from glassformer.corpora.language_names import name_languages
 from glassformer.corpora.lines import is_stream, name, read_lines
 from glassformer.corpora.pair_formats import summary_keys
 from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
