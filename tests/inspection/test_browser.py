@@ -254,7 +254,7 @@ def test_the_page_of_ablate_says_where_a_metric_did_not_change(opened):
 def test_hostile_tokens_are_displayed_as_text(opened, text):
     task = make("translation", "transformer")
     page = opened(inspection_page(inspect(task, text, text).to_dict()))
-    assert page.locator("blockquote").first.text_content() == "source" + text
+    assert page.locator("blockquote").first.text_content() == "source" + text.strip()
     assert page.locator("main script, main img, main iframe, main object").count() == 0
     opened(worked_page(worked_example_of_model(task, text, target=text)))
 

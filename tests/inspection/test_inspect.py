@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,13 @@ from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.arrays import pack, unpack
 from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect, rollout
+from glassformer.tasks.encoder import text_of_line
+from glassformer.tasks.steps import line_of
+from glassformer.tasks.translation import Translator
+from glassformer.tokens.tokenizer import Tokenizer
 from tests.inspection.models import CASES, SIZES, at_most, make, text_for
+
+CASE_NOTE = "The model is given the text in the case that it knows."
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
@@ -62,6 +69,46 @@ def test_translation_and_loss_match_the_task(family):
     ]
     for p in followed.predictions:
         assert sum(guess.probability > math.exp(p.log_prob) for guess in p.best) == min(p.rank, len(p.best))
+
+
+@pytest.mark.parametrize("text", ["  THE BLACK CAT SAT ON THE RUG. ", "- The black cat sat on the rug.", "12 %"])
+def test_the_source_is_what_translate_gives_the_model(text):
+    task = make("translation", "transformer")
+    line = line_of(task, text, DecodeConfig(), None, None)
+    found = inspect(task, text)
+    source = found.sides["source"]
+    assert source.text == line.model_text
+    assert source.ids == [*task.tokenizer.encode(line.model_text), task.tokenizer.eos_id]
+    if line.is_kept:
+        assert found.notes[0].startswith("The text is not translated")
+    else:
+        (note,) = found.notes
+        assert note == ("List marks are not given to the model." if line.mark else CASE_NOTE)
+        best = task.translate([text], DecodeConfig(no_repeat_ngram_size=0))[0][0]
+        assert [p.expected for p in found.predictions] == best.tokens
+
+
+def test_the_search_of_a_model_whose_start_token_is_its_end_token_can_end():
+    """As BART."""
+    task = make("translation", "transformer", output_bias=True)
+    specials = replace(task.tokenizer.special_tokens, bos_token=task.tokenizer.special_tokens.eos_token)
+    tokenizer = Tokenizer(task.tokenizer.backend, specials)
+    model = type(task.model)(task.model.config.model_copy(update={"bos_id": tokenizer.eos_id}))
+    model.load_state_dict(task.model.state_dict())
+    bart = Translator(model, tokenizer)
+    with torch.no_grad():
+        model.output_bias[tokenizer.eos_id] = 20  # the end is probable
+    best = bart.translate(["The black cat"], DecodeConfig(no_repeat_ngram_size=0))[0][0]
+    assert len(best.tokens) < 40
+    assert [p.expected for p in inspect(bart, "The black cat").predictions] == best.tokens
+
+
+def test_position_vectors_are_those_of_the_side():
+    task = make("translation", "transformer", learned_positions=True)
+    found = inspect(task, "The black cat", "Der Hund")
+    for name, table in (("source", task.model.encoder_positions), ("target", task.model.decoder_positions)):
+        expected = table.weight[: len(found.sides[name].ids)].detach().numpy()
+        np.testing.assert_allclose(np.array(found.vectors[name]["positions"]), expected, atol=1e-6)
 
 
 def test_continuation_of_a_prompt_matches_the_task():
@@ -133,6 +180,26 @@ def test_a_long_first_text_is_truncated_with_a_note():
         inputs = prepare_inputs(task, "The black cat sat on the couch. " * 12 + "\tcat")
         assert inputs.inputs[0].size(1) <= 48
         assert "The first text has" in inputs.notes[0]
+
+
+def test_a_pair_that_fits_is_not_cut():
+    task = make("classification", "bert")
+    text = "The black cat sat on the couch. " * 3 + "\tcat"
+    (row,) = task.encode_texts([text_of_line(text)])
+    assert len(row[0]) > task.config.max_len // 2
+    found = inspect(task, text)
+    assert found.notes == []
+    assert found.sides["text"].ids == task.add_special_tokens(*row)[0]
+    assert found.predictions[0].best[0].text == task(text_of_line(text))
+
+
+def test_a_tab_is_text_for_a_model_of_single_texts():
+    task = make("classification", "bert")
+    task.inputs = ("text",)
+    assert (
+        inspect(task, "The black\tcat").sides["text"].ids
+        == task.add_special_tokens(task.encode_texts(["The black\tcat"])[0][0], [])[0]
+    )
 
 
 def test_the_separator_of_a_summary_is_kept_for_long_texts():

@@ -1,5 +1,6 @@
 """BART, imported and exported again: same outputs and same tokens as transformers."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +12,7 @@ from glassformer.errors import UserError
 from glassformer.generate.search import beam_search
 from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.models.decoding import decodable
+from glassformer.tasks.embeddings import nearest_tokens
 from glassformer.tasks.registry import load
 from tests.generate.sources import unpadded
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_byte_level
@@ -128,3 +130,13 @@ def test_it_has_no_export_to_ctranslate2(both, tmp_path):
     with pytest.raises(UserError, match="learned positions: CTranslate2 has no such model"):
         export_verified(folders[0].parent / "ours", tmp_path / "ct2", "ctranslate2")
     assert "decoder_model.onnx" in export_verified(folders[0].parent / "ours", tmp_path / "onnx", "onnx")
+
+
+def test_neighbors_of_a_word_are_those_of_its_tokens_alone(both):
+    task = both[0]
+    ids = task.tokenizer.for_words().encode("cat")[1:]
+    table = task.source.array("embedding.weight")
+    mean = table[ids].mean(0)
+    for token, cosine in nearest_tokens(task, "cat", 5):
+        (row,) = {i for i in range(len(table)) if task.tokenizer.token(i) == token}
+        assert cosine == pytest.approx(table[row] @ mean / np.linalg.norm(table[row]) / np.linalg.norm(mean), abs=1e-5)

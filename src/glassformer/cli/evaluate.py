@@ -63,7 +63,7 @@ def evaluate(
             `glassformer translate test.en --lines --out FOLDER`, which can be interrupted, or of another system.
         tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a; for text without spaces
             between words zh or char.
-        lowercase: Ignore case in BLEU.
+        lowercase: Ignore case in BLEU, chrF and TER.
         interval: Also print a 95% confidence interval of each metric, by bootstrap resampling of the examples.
         json: Print the metrics as JSON.
         device: Device to compute on.

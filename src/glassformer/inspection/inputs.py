@@ -18,12 +18,14 @@ from glassformer.inspection.search_tree import RecordedSearch
 from glassformer.models.decoding import decodable
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
-from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.classification import LabelTask
+from glassformer.tasks.encoder import EncoderTask, text_of_line
 from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.question_answering import QuestionAnswerer, question_of
-from glassformer.tasks.steps import tag_of
+from glassformer.tasks.steps import line_of, tag_of
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
+from glassformer.tasks.translation import TextToTextTask
 from glassformer.tokens.tokenizer import Tokenizer
 
 AnyEncoderTask = EncoderTask[Any]
@@ -119,6 +121,7 @@ def prepare_inputs(
     options = options or DecodeConfig()
     if isinstance(task, DecoderTask):
         return decoder_inputs(task, text, target, options, window)
+    assert isinstance(task, TextToTextTask)
     return encoder_decoder_inputs(task, text, target, options, window)
 
 
@@ -145,14 +148,16 @@ def encoder_inputs(task: AnyEncoderTask, text: str, window: int) -> ModelInputs:
     elif isinstance(task, Tagger | MaskedLM):
         texts = [text]
     else:
-        texts = [part for i, part in enumerate(text.split("\t", 1)) if part or not i]
+        given = task.read_line(text) if isinstance(task, LabelTask) else text_of_line(text)
+        texts = [given] if isinstance(given, str) else [part for i, part in enumerate(given) if part or not i]
     encoded_texts, start = [], 0
     for one_text in texts:
         encoded_texts.append(encode_part(task, one_text, start))
         start += len(one_text) + 1
     capacity = task.config.max_len - (task.n_specials if len(texts) > 1 else 2)
     if len(texts) > 1:
-        limit = task.max_question if isinstance(task, QuestionAnswerer) else capacity // 2
+        fit = sum(map(len, encoded_texts)) <= capacity
+        limit = task.max_question if isinstance(task, QuestionAnswerer) else capacity if fit else capacity // 2
         if len(encoded_texts[0]) > limit:
             notes.append(f"The first text has {len(encoded_texts[0])} tokens, of which the first {limit} are used.")
         encoded_texts[0] = encoded_texts[0][:limit]
@@ -217,11 +222,12 @@ def encode_masked_text(task: MaskedLM, text: str, start: int) -> list[TokenSpan]
 
 
 def encoder_decoder_inputs(
-    task: AnyTask, text: str, target: str | None, options: DecodeConfig, window: int
+    task: TextToTextTask[Any], text: str, target: str | None, options: DecodeConfig, window: int
 ) -> ModelInputs:
     """Inputs of an encoder-decoder: a source, and the given target or the best hypothesis."""
     t, model = task.tokenizer, task.model
     notes: list[str] = []
+    text = text_for_model(task, text, options, notes)
     tag = tag_of(task, options)
     all_ids, offsets = t.offsets(text)
     src_slice = token_window(all_ids, model.config.max_len - 1 - len(tag), window, notes)
@@ -229,7 +235,7 @@ def encoder_decoder_inputs(
     search = None
     if target is None:
         limit = min(model.config.max_len, options.max_length or len(src) + MORE_TOKENS)
-        search = record_search(task, src, limit, options, (t.pad_id, t.bos_id))
+        search = record_search(task, src, limit, options, task.banned_ids)
         expected = search.hypotheses[0].ids
         target = t.decode(expected)
     else:
@@ -243,6 +249,18 @@ def encoder_decoder_inputs(
     }
     inputs = (torch.tensor([src], device=task.device), torch.tensor([tgt_in], device=task.device))
     return ModelInputs(task, sides, inputs, expected, search=search, notes=notes)
+
+
+def text_for_model(task: TextToTextTask[Any], text: str, options: DecodeConfig, notes: list[str]) -> str:
+    """The text that the model is given of a text to translate. Notes say what differs."""
+    line = line_of(task, text, options, None, None)
+    if line.is_kept:
+        notes.append("The text is not translated: it stays as it is. This is what the model would make of it.")
+    if line.mark:
+        notes.append("List marks are not given to the model.")
+    if line.model_text != line.core:
+        notes.append("The model is given the text in the case that it knows.")
+    return line.model_text
 
 
 def decoder_inputs(

@@ -229,7 +229,7 @@ def vectors(inputs: ModelInputs, cache: ActivationCache) -> dict[str, dict[str, 
         if model.embedding_scale != 1.0:
             embedding = embedding * model.embedding_scale
         parts = {"embedding": embedding}
-        if (positions := model.position_vectors(len(side.ids))) is not None:
+        if (positions := model.position_vectors(len(side.ids), name)) is not None:
             parts["positions"] = positions[None]
         if "token_type_embedding" in cache:
             parts["token_types"] = cache["token_type_embedding"]

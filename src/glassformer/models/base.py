@@ -74,8 +74,12 @@ class Model(nn.Module):
         """Factor by which token embeddings are multiplied."""
         return 1.0
 
-    def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"] | None:
-        """Vectors added to the embeddings of the first `n_positions` tokens; None in models that add none."""
+    def position_vectors(self, n_positions: int, side: str = "source") -> Float[Tensor, "positions d_model"] | None:
+        """Vectors added to the embeddings of the first `n_positions` tokens; None in models that add none.
+
+        Args:
+            side: "target" for those of the decoder of an encoder-decoder.
+        """
         return None
 
     @property

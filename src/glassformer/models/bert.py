@@ -67,7 +67,7 @@ class Bert(Model):
         with torch.no_grad():
             self.embedding.weight[self.config.pad_id] = 0
 
-    def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"]:
+    def position_vectors(self, n_positions: int, side: str = "source") -> Float[Tensor, "positions d_model"]:
         return self.position_embedding.weight[self.config.position_offset :][:n_positions]
 
     def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:

@@ -38,7 +38,7 @@ class Gpt2(DecoderOnly):
         super().reset_parameters()
         init_sinusoidal_(self.position_embedding)
 
-    def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"]:
+    def position_vectors(self, n_positions: int, side: str = "source") -> Float[Tensor, "positions d_model"]:
         return self.position_embedding.weight[:n_positions]
 
     def embed(

@@ -102,8 +102,8 @@ class Transformer(EncoderDecoder):
     def embedding_scale(self) -> float:
         return float(self.config.d_model**0.5) if self.config.scale_embedding else 1.0
 
-    def position_vectors(self, n_positions: int) -> Float[Tensor, "positions d_model"]:
-        return self.position_table("encoder")[:n_positions]
+    def position_vectors(self, n_positions: int, side: str = "source") -> Float[Tensor, "positions d_model"]:
+        return self.position_table("decoder" if side == "target" else "encoder")[:n_positions]
 
     def encode(self, src: Int[Tensor, "batch src"], spans: Spans | None = None) -> Float[Tensor, "batch src d_model"]:
         """Encoder output (memory).

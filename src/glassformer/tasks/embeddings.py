@@ -21,7 +21,8 @@ def nearest_tokens(task: AnyTask, word: str, n: int = 10) -> list[tuple[str, flo
     if EMBEDDING not in task.source.weights:
         raise UserError("this model has no embedding table.")
     table = task.source.array(EMBEDDING)
-    ids = task.tokenizer.for_words().encode(word)
+    tokenizer = task.tokenizer.for_words()
+    ids = tokenizer.encode(word)[len(tokenizer.first_ids) :]
     unknown = task.tokenizer.unk_id
     if not ids or (unknown is not None and unknown in ids):
         raise UserError(f"{word!r}: not in the vocabulary of the model.")
