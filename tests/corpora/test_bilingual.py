@@ -221,7 +221,7 @@ def test_two_catalogues_are_paired_by_key(tmp_path):
         ("The cat", "Die Katze", str(src), 2),
         ("A dog", "Ein Hund", str(src), 3),
     ]
-    assert lines == [f"{src}: 2 pairs; left out: 1 without a translation."]
+    assert lines == [f"{src}: 2 pairs; left out: 1 without a translation, 1 with plural forms of ICU."]
 
 
 def test_two_catalogues_of_android_are_paired_by_name_and_quantity(tmp_path):

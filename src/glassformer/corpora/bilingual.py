@@ -81,6 +81,8 @@ class Counts:
         n_used = self.states["translated"] + self.states["locked"] + (self.states["fuzzy"] if fuzzy else 0)
         which = "".join(f" {word} {code}" for word, code in zip(("from", "to"), self.languages, strict=True) if code)
         left_out = [f"{self.states['empty']:,} without a translation"] if self.states["empty"] else []
+        if self.states["forms"]:
+            left_out.append(f"{self.states['forms']:,} with plural forms of ICU")
         if self.states["fuzzy"] and not fuzzy:
             left_out.append(f"{self.states['fuzzy']:,} fuzzy or made by a machine (--fuzzy uses them)")
         files = self.first_path if self.files == 1 else f"{self.files:,} files"
@@ -247,7 +249,8 @@ def read_catalogue_pairs(src: Path, tgt: Path, counts: Counts) -> Iterator[Examp
     counts.begin(str(src))
     line = position = 0
     for item in source.items:
-        if item.key not in texts:
+        if item.has_forms:
+            counts.states["forms"] += 1
             continue
         line += source.text.count("\n", position, item.start)
         position = item.start
