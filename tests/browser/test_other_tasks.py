@@ -9,6 +9,7 @@ import glassformer as gf
 from glassformer.browser.page import page
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
+from glassformer.inspection.inspect import inspect
 from glassformer.interop.huggingface import import_folder
 from tests.browser.test_engine import TEXTS
 from tests.inspection.models import make
@@ -65,6 +66,37 @@ def test_numbers_of_a_regressor(trained, engines):
         assert row["score"] == pytest.approx(task(text), abs=1e-5)
 
 
+def test_numbers_have_the_decimals_of_the_command_line(trained, engines, open_page):
+    rows = [{"text": f"film {i}", "label": str(i / 100_000)} for i in range(60)]
+    task = trained("small numbers", rows, task="regression")
+    (wanted,) = task.run(["film 7"])
+    assert len(wanted) > 6
+    record = engines(task)("record", text="film 7")
+    assert record["predictions"][0][4][0][0] == wanted
+    tab = open_page(task, "numbers")
+    tab.locator("textarea").first.fill("film 7")
+    tab.get_by_role("button", name="Run").click()
+    tab.locator(".form b", has_text=wanted).wait_for()
+
+
+def test_a_tab_is_text_for_a_model_of_single_texts(trained, engines):
+    task = trained("single", labeled())
+    call = engines(task)
+    for text in ("a good\tfilm", "\U0001f389 bad\tfilm"):
+        side = inspect(task, text).sides["text"]
+        found = call("record", text=text)["sides"]["text"]
+        assert found["ids"] == side.ids
+        assert [None if x is None else tuple(x) for x in found["offsets"]] == side.offsets
+
+
+def test_positions_in_a_pair_are_in_characters(trained, engines):
+    rows = [{"text1": f"a {word} {i}", "text2": word, "label": word} for word in ("cat", "dog") for i in range(40)]
+    task = trained("pair positions", rows)
+    text = "\U0001f389 a cat\t\U0001f389 the dog"
+    found = engines(task)("record", text=text)["sides"]["text"]
+    assert [None if x is None else tuple(x) for x in found["offsets"]] == inspect(task, text).sides["text"].offsets
+
+
 def test_the_form(trained, open_page):
     task = trained("form", labeled())
     tab = open_page(task, "films")
@@ -94,6 +126,17 @@ def test_a_text_of_a_link_is_kept_as_it_was_edited(trained, tabs, tmp_path):
     tab.reload()
     field.wait_for()
     assert field.input_value() == "another"
+
+
+def test_a_link_to_a_question_keeps_the_tabs_of_its_context(tabs, tmp_path):
+    path = tmp_path / "answers.html"
+    path.write_text(page(make("question-answering", "bert", max_len=40), "answers"), encoding="utf-8")
+    tab = tabs(f"{path.as_uri()}#q=Who%3F%09Ann%09Oslo%09Bob", (path.as_uri(), "data:", "blob:"))
+    tab.locator("input, textarea").nth(1).wait_for()
+    assert [field.input_value() for field in tab.locator(".form input, .form textarea").all()] == [
+        "Who?",
+        "Ann\tOslo\tBob",
+    ]
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
@@ -156,17 +199,16 @@ def entities(task, text):
         at = text.index(word, at)
         kind = tag.removeprefix("B-").removeprefix("I-")
         if groups and groups[-1][0] == kind and not tag.startswith("B-"):
-            groups[-1][2:] = [at + len(word), [*groups[-1][3], p]]
+            groups[-1][2:4] = [at + len(word), [*groups[-1][3], p]]
         else:
-            groups.append([kind, at, at + len(word), [p]])
+            groups.append([kind, at, at + len(word), [p], tag.split("-", 1)[-1]])  # the name as in `pipelines/`
         at += len(word)
-    named = ((kind.partition("-")[2] or kind, *rest) for kind, *rest in groups if kind != "O")  # as in `pipelines/`
-    return [(kind, start, end, sum(p) / len(p)) for kind, start, end, p in named]
+    return [(name, start, end, sum(p) / len(p)) for kind, start, end, p, name in groups if kind != "O"]
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "wordpiece"])
 def test_tags_of_words(trained, engines, tokenizer):
-    tags = dict.fromkeys(NAMES, "B-PER") | dict.fromkeys(PLACES, "S-LOC")
+    tags = dict.fromkeys(NAMES, "B-real-person") | dict.fromkeys(PLACES, "S-LOC")
     rows = [{"words": line.split(), "tags": [tags.get(word, "O") for word in line.split()]} for line in SENTENCES * 5]
     task = trained("tags", rows, tokenizer=tokenizer, steps=20)
     call = engines(task)

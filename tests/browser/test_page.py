@@ -157,6 +157,11 @@ def test_a_link_opens_the_inside_with_its_settings(tabs, file):
     asked = parse_qs(urlsplit(tab.evaluate("window.copied")).fragment)
     assert asked["q"] == ["The black cat."]
     assert json.loads(asked["inside"][0]) == {"off": [], "search": {"beam": 2, "alpha": 1}, "view": view}
+    tab.evaluate("document.execCommand = () => { window.selected = getSelection().toString(); }")
+    tab.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    tab.get_by_role("button", name="Copy a link to this view").click()
+    until(tab, "window.selected === window.copied")
+    assert tab.locator("body > pre").count() == 0
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,16 @@ def test_the_whole_way_has_each_token_and_layer_and_leads_to_each_head(opened):
     )
 
 
+def test_all_is_printed(opened):
+    page = opened(inspection_page(inspect(make("translation", "transformer"), "The black cat sat").to_dict()))
+    page.emulate_media(media="print")
+    for area in page.locator(".scroll, .overview, .bars").all():
+        style = area.evaluate(
+            "(node) => { const { maxHeight, overflowY } = getComputedStyle(node); return [maxHeight, overflowY]; }"
+        )
+        assert style == ["none", "visible"]
+
+
 def test_selecting_heads_and_hovering_updates_the_page(opened):
     inspection = inspect(make("translation", "transformer"), "The black cat sat", "Der Hund")
     page = opened(inspection_page(inspection.to_dict()))

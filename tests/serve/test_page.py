@@ -93,6 +93,27 @@ def test_sentences_do_not_end_at_abbreviations(opened):
     assert found == [["Mr. Old met Dr. J. Mann on 3. May.", "It was late, e.g. dark... or not!", "(Yes.)", "No"]]
 
 
+def test_sentences_of_other_scripts_end_at_their_marks(opened):
+    page = opened()
+    found = asked(page)
+    sentences = ["「本当？」と彼は聞いた。", "“好的。”", "他说。", "すごい！！", "行こう。", "यह घर है।", "वह गया। "]
+    typed(page, "「本当？」と彼は聞いた。“好的。”他说。すごい！！行こう。\nयह घर है। वह गया। ")
+    assert found == [[sentence.strip() for sentence in sentences]]
+
+
+@pytest.mark.parametrize(
+    ("text", "translations", "expected"),
+    [
+        ("こんにちは。元気ですか。\nはい。", ["Hello.", "How are you?", "Yes."], "Hello. How are you?\nYes."),
+        ("Hello. How are you?\nYes.", ["こんにちは。", "元気ですか。", "はい。"], "こんにちは。元気ですか。\nはい。"),
+    ],
+)
+def test_sentences_have_the_space_of_the_script_of_the_translation(opened, text, translations, expected):
+    page = opened(routes={"**/translate": changed(translatedText=translations, words=[[], [], []])})
+    typed(page, text)
+    assert page.locator(".output").text_content() == expected
+
+
 def test_the_last_translation_is_shown_until_there_is_a_new_one(opened):
     page = opened()
     typed(page, LONG)
@@ -166,6 +187,47 @@ def test_uncertain_words_have_their_probability_as_a_tooltip(opened, server):
     typed(page, "The cat.")
     assert page.locator(".word.uncertain").all_text_contents() == ["b"]
     assert page.locator(".word.uncertain").get_attribute("title") == "Uncertain: probability 0.25"
+
+
+def test_words_with_a_probability_are_found_beside_those_without(opened, server):
+    words = [["Le", 0.9], ["chat", 0.2], ["a", 0.9], ["dormi", 0.1]]
+    page = opened(routes={"**/translate": changed(words=[words], translatedText=["- LE CHAT {0} dormi"])})
+    typed(page, "- THE CAT {0} slept.")
+    assert page.locator(".word.uncertain").all_text_contents() == ["CHAT", "dormi"]
+
+
+def test_no_menu_opens_after_one_has_typed_on(opened):
+    page = opened()
+    typed(page, TEXT)
+    held = []
+
+    def hold(route):
+        held.append(route) if "alternatives" in route.request.post_data_json else route.fallback()
+
+    page.route("**/translate", hold)
+    page.locator(".word").first.click()
+    until(page, "document.querySelector('.output').getAttribute('aria-busy') === 'true'")
+    page.press(".mirror textarea", "End")
+    page.keyboard.type(" A")
+    for route in held:
+        route.fallback()
+    until(page, "document.querySelector('.output').getAttribute('aria-busy') === null")
+    assert len(held) == 2
+    assert page.locator(".menu").count() == 0
+    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+
+
+def test_the_keys_of_a_mac_are_named(browser, server):
+    for platform, keys in (("MacIntel", "Ctrl + Alt + S"), ("Linux x86_64", "Alt + S")):
+        page = browser.new_page()
+        page.add_init_script(f"Object.defineProperty(Navigator.prototype, 'platform', {{ get: () => '{platform}' }})")
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        page.wait_for_selector(".translator")
+        found = page.locator("dialog kbd").all_text_contents()
+        assert [key for key in found if key.endswith("+ S")] == [keys]
+        assert "Alt + ↓" in found
+        assert page.get_by_label("Swap languages").get_attribute("title").endswith(f"({keys})")
+        page.close()
 
 
 def test_markup_in_outputs_of_models_stays_text(opened):
@@ -258,6 +320,29 @@ def test_of_a_long_glossary_the_first_terms_are_used_and_all_are_kept(opened):
     assert page.text_content(".glossary .problem") == "Only the first 500 terms are used."
     page.reload()
     until(page, "document.querySelector('.glossary summary')?.textContent === 'Glossary (506)'")
+
+
+def test_a_glossary_of_another_encoding_is_read_or_named(opened):
+    page = opened()
+    text = "mouse\tMäuse\r\ncat\tKater\r\n"
+    page.set_input_files("#glossary-file", {"name": "a.txt", "mimeType": "text/plain", "buffer": text.encode("cp1252")})
+    until(page, "document.querySelector('.glossary .problem').textContent.includes('not in UTF-8')")
+    assert page.text_content(".glossary summary") == "Glossary"
+    page.set_input_files("#glossary-file", {"name": "a.txt", "mimeType": "text/plain", "buffer": text.encode("utf-16")})
+    until(page, "document.querySelector('.glossary summary').textContent === 'Glossary (2)'")
+    assert page.locator(".glossary td input").nth(1).input_value() == "Mäuse"
+
+
+def test_half_of_a_character_is_not_sent(opened):
+    def short(route):
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "charLimit": 10})
+
+    page = opened(routes={"**/frontend/settings": short})
+    found = asked(page)
+    page.fill(".mirror textarea", "The cats \U0001f389\U0001f389")
+    until(page, "document.querySelector('.word')")
+    assert found == [["The cats"]]
 
 
 def test_codes_of_languages_may_have_hyphens(opened):

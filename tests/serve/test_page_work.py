@@ -410,11 +410,10 @@ def test_keys_of_an_input_method_do_not_end_the_editor(opened):
     typed(page, TEXT)
     page.get_by_role("button", name="Correct", exact=True).click()
     page.fill(".edit", "Ganz")
-    press = (
-        "(field, key) => field.dispatchEvent(new KeyboardEvent('keydown', { key, isComposing: true, bubbles: true }))"
-    )
+    press = "(field, init) => field.dispatchEvent(new KeyboardEvent('keydown', { ...init, bubbles: true }))"
     for key in ("Enter", "Escape"):
-        page.locator(".edit").evaluate(press, key)
+        page.locator(".edit").evaluate(press, {"key": key, "isComposing": True})
+    page.locator(".edit").evaluate(press, {"key": "Enter", "keyCode": 229})  # Safari
     assert page.input_value(".edit") == "Ganz"
     page.press(".edit", "Enter")
     page.wait_for_selector(".sentence.corrected")

@@ -11,6 +11,8 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
 from glassformer.tasks.continuations import continuations
+from glassformer.tasks.splitting import SENTENCE_END, split_text
+from glassformer.tasks.steps import space_after
 from glassformer.tasks.terms import Terms, edits
 from tests.tasks.test_terms import translator
 
@@ -194,3 +196,36 @@ def test_a_text_that_is_translated_in_parts_has_no_continuations():
     text = "a black cat sat " * task.config.max_len
     with pytest.raises(ConfigError, match="there are no translations that begin with a given text"):
         task.engine(DecodeConfig()).run(continuations(task, text, "", 3, DecodeConfig()))
+
+
+@pytest.mark.parametrize(
+    ("before", "space", "expected"),
+    [
+        ("Hello.", "", " "), ("Hello.", " ", " "), ("Hello.", "\n", "\n"), ("猫。", " ", ""), ("猫。", "", ""),
+        ("猫。", "\n", "\n"), ("猫", "", ""), ("แมว", " ", " "), ("猫」", " ", ""),
+    ],
+)  # fmt: skip
+def test_the_space_between_sentences_is_that_of_the_script(before, space, expected):
+    assert space_after(before, space) == expected
+
+
+@pytest.mark.parametrize("begun", ["1.", "1. ", " "])
+def test_what_begins_with_a_list_mark_only_begins_with_nothing(begun):
+    task, options = translator(), DecodeConfig()
+    found, wanted = (
+        task.engine(options).run(continuations(task, "1. a cat", prefix, 3, options)) for prefix in (begun, "")
+    )
+    assert [t.text for t in found] == [t.text for t in wanted]
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("「本当？」と彼は聞いた。「はい。」", ["「本当？」と彼は聞いた。", "「はい。」"]),
+        ("すごい！！行こう。", ["すごい！！", "行こう。"]),
+        ("“好的。”他说。", ["“好的。”", "他说。"]), ("Yes. No! ", ["Yes.", "No!"]),
+    ],
+)  # fmt: skip
+def test_sentences_of_long_texts_end_at_their_marks(text, sentences):
+    assert [sentence for _, sentence in split_text(SENTENCE_END, text)] == sentences

@@ -95,8 +95,9 @@ def continuations(
         ConfigError: the line has to be translated in parts.
     """
     whole, mark = text, task.list_mark(text)
-    if (mark and not prefix.strip()) or prefix.startswith(mark):
-        text, prefix = text.removeprefix(mark), prefix.removeprefix(mark)
+    is_mark = prefix.strip() in ("", mark.strip())
+    if mark and (is_mark or prefix.startswith(mark)):
+        text, prefix = text.removeprefix(mark), "" if is_mark else prefix.removeprefix(mark)
     else:
         mark = ""
     begun = Begun.of(text, prefix, terms)

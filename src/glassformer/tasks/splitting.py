@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator
 
 from glassformer.tokens.tokenizer import Tokenizer
 
-# End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation.
-SENTENCE_END = re.compile(r"(?<=[.!?…।॥؟۔])[\"'”’»)\]]*\s+|(?<=[。！？])[」』”’）〉》】]*")
+# End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation,
+# unless the sentence goes on with the Japanese particle of what was said.
+SENTENCE_END = re.compile(
+    r"(?<=[.!?…।॥؟۔])[\"'”’»)\]]*\s+|(?<=[。！？])[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)"
+)
 
 CLAUSE_ENDS = (",", ";", ":", "，", "、", "；", "：", "،", "؛")
 """After which a sentence is cut that is too long and has no spaces."""

@@ -34,8 +34,23 @@ from glassformer.tokens.tags import tags_of
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
 
-UNSPACED_END = re.compile(rf"(?:{UNSPACED.pattern}|[。！？，、；：」』）〉》】])\Z")
-"""The end of a text in a script without spaces, which no space follows."""
+FULL_WIDTH_END = re.compile(r"[。！？，、；：」』）〉》】]\Z")
+"""Punctuation that has the space after it in itself."""
+UNSPACED_END = re.compile(rf"{UNSPACED.pattern}\Z")
+"""The end of a text in a script without spaces."""
+
+
+def space_after(before: str, space: str) -> str:
+    """The space between two sentences of a translation.
+
+    Args:
+        before: the translation before it.
+        space: white space between the sentences of the source.
+    """
+    if FULL_WIDTH_END.search(before):
+        return "" if space == " " else space
+    return space or ("" if UNSPACED_END.search(before) else " ")
+
 
 REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
@@ -318,7 +333,7 @@ def join(
     hypotheses = [output.hypothesis for _, output in selected]
     text = ""
     for part, output in selected:
-        text += (part.space or ("" if UNSPACED_END.search(text) else " ") if text else "") + output.text
+        text += (space_after(text, part.space) if text else "") + output.text
     return Translation(
         source=source,
         text=text,

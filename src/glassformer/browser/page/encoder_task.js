@@ -74,12 +74,12 @@ export class EncoderTask {
   }
 
   /**
-   * Tokens [id, span] of one or two texts, which a tab separates, and the maximum number of tokens if some were cut
-   * off.
+   * Tokens [id, span] of one or two texts, which a tab separates unless the model was trained on single ones, and the
+   * maximum number of tokens if some were cut off.
    * @param {string} text @returns {{ lists: SpanToken[][], limit: number | null }}
    */
   tokens(text) {
-    const [first, ...rest] = text.split("\t");
+    const [first, ...rest] = this.header.inputs?.length === 1 ? [text] : text.split("\t");
     const lists = [this.tokensOf(first), rest.length ? this.tokensOf(rest.join("\t"), first.length + 1) : []];
     return { lists, limit: this.shorten(lists) };
   }
@@ -132,7 +132,7 @@ export class EncoderTask {
         predict(encoder.lens ? encoder.lens.apply(rows) : rows)[1]));
       const whole = rollout(attention);
       return {
-        format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: { ...side, offsets: secondIds.length ? spans : characterSpans(text, spans) } },
+        format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: { ...side, offsets: characterSpans(text, spans) } },
         notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`, ...notes].filter(Boolean),
         vectors, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
         answer: predicts === "span" ? found : "", beam: [], best_path: [], alignment: null, agreement: null,

@@ -60,13 +60,13 @@ class Inside {
 
   update = async () => {
     const { text, tag } = this.given();
-    const shown = JSON.stringify([text.trim(), tag]);
+    const shown = JSON.stringify([text, tag]);
     if (!this.isReady || !text.trim() || shown === this.shown) return;
     this.shown = shown;
     this.controller?.abort();
     const { signal } = (this.controller = new AbortController());
     try {
-      const record = await post("/inspect", { q: text.trim(), tag, ...this.wanted }, signal);
+      const record = await post("/inspect", { q: text, tag, ...this.wanted }, signal);
       if (!signal.aborted) this.frame.contentWindow.postMessage(record ?? { message: t("notTranslated") }, "*");
     } catch (error) {
       if (!signal.aborted) this.say(error.message, true);
@@ -85,7 +85,7 @@ class Inside {
 
   async copyLink() {
     const { text, tag } = this.given();
-    await copy(linkTo(text.trim(), { wanted: this.wanted, view: this.view, tag }), this.panel);
+    await copy(linkTo(text, { wanted: this.wanted, view: this.view, tag }));
     this.say(t("copied"));
   }
 

@@ -1,6 +1,7 @@
 // A label or a number for a text or a pair of texts. Counterparts: tasks/classification.py, tasks/regression.py.
 
 import { EncoderTask, mean, softmax } from "./encoder_task.js";
+import { written } from "./numbers.js";
 import { likely } from "./record.js";
 
 export class Labels extends EncoderTask {
@@ -13,18 +14,27 @@ export class Labels extends EncoderTask {
   }
 
   /**
+   * The lowest and the highest number of a regression.
+   * @returns {[number, number]}
+   */
+  get range() {
+    const [low, high] = this.header.labels.map(Number);
+    return [low, high];
+  }
+
+  /**
    * The number that an output of a regression is.
    * @param {Float32Array} outputs
    */
   number([output]) {
-    const [low, high] = this.header.labels.map(Number);
+    const [low, high] = this.range;
     return low + (high - low) * (output + 0.5);
   }
 
   /** @type {EncoderTask["predictions"]} */
   predictions(rows) {
     const outputs = this.outputs(rows);
-    if (this.header.task === "regression") return ["number", [[0, null, null, null, [[this.number(outputs).toFixed(4), 1]]]]];
+    if (this.header.task === "regression") return ["number", [[0, null, null, null, [[written(this.number(outputs), ...this.range), 1]]]]];
     return ["label", [[0, null, null, null, likely(softmax(outputs.subarray(0, this.header.labels.length)), (i) => this.header.labels[i])]]];
   }
 

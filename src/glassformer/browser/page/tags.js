@@ -107,10 +107,10 @@ export class Tagger extends EncoderTask {
       const [, type] = TYPE.exec(tag);
       const last = groups.at(-1);
       if (last && last.type === type && !tag.startsWith("B-")) Object.assign(last, { end, words: [...last.words, word], scores: [...last.scores, score] });
-      else groups.push({ type, start, end, words: [word], scores: [score] });
+      else groups.push({ type, tag, start, end, words: [word], scores: [score] });
     }
-    const result = groups.filter(({ type }) => type !== "O").map(({ type, start, end, words, scores }) => ({
-      entity_group: type.slice(type.indexOf("-") + 1), score: scores.reduce((a, b) => a + b, 0) / scores.length, word: words.join(" "), start: codePoints(text, start), end: codePoints(text, end),
+    const result = groups.filter(({ type }) => type !== "O").map(({ tag, start, end, words, scores }) => ({
+      entity_group: tag.slice(tag.indexOf("-") + 1), score: scores.reduce((a, b) => a + b, 0) / scores.length, word: words.join(" "), start: codePoints(text, start), end: codePoints(text, end),
     }));
     return { result, limit: null };
   }

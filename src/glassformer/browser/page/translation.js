@@ -7,10 +7,10 @@ import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
 import { distribution, headOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
-import { Glossary, UNSPACED, unmet, withTerms } from "./terms.js";
+import { spaceAfter } from "./sentences.js";
+import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip, wordsIn } from "./text.js";
 
-const UNSPACED_END = new RegExp(`(?:${UNSPACED.source}|[。！？，、；：」』）〉》】])$`, "u"); // no space follows
 const CLAUSE_ENDS = [",", ";", ":", "，", "、", "；", "：", "،", "؛"]; // after which a sentence without spaces is cut
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
 const REPEATED_NGRAMS = [3, 2];
@@ -276,7 +276,7 @@ export class Translator {
         repeated: decoded.some(({ repeated }) => repeated), text: isKept ? core : "",
       };
       chosen.forEach((output, i) => {
-        if (result.text) result.text += parts[i].space || (UNSPACED_END.test(result.text) ? "" : " ");
+        if (result.text) result.text += spaceAfter(result.text, parts[i].space);
         result.text += output.text;
       });
       this.withConfidence(result, options);
@@ -334,9 +334,10 @@ export class Translator {
     const glossary = this.glossaryOf(options.terms);
     let mark = this.listMark.exec(whole)?.[0] ?? "";
     let [text, prefix] = [whole, given];
-    if (mark && (!strip(prefix) || prefix.startsWith(mark))) {
+    const isMark = !strip(prefix) || strip(prefix) === strip(mark);
+    if (mark && (isMark || prefix.startsWith(mark))) {
       text = text.slice(mark.length);
-      if (prefix.startsWith(mark)) prefix = prefix.slice(mark.length);
+      prefix = isMark ? "" : prefix.slice(mark.length);
     } else mark = "";
     const { source, prefix: bare, written, detached } = this.begun(text, prefix, options.protect);
     const modelText = this.caseOf(source, glossary);

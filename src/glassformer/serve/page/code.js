@@ -53,20 +53,20 @@ export function codeButton(request, isKeyed) {
 
 /** @param {HTMLElement} button @param {string} text */
 async function copied(button, text) {
-  await copy(text, button.closest("p").nextSibling);
+  await copy(text);
   button.textContent = t("copied");
 }
 
-/**
- * Copy a text, which is that of an element.
- * @param {string} text @param {Node} node
- */
-export async function copy(text, node) {
+/** @param {string} text */
+export async function copy(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
     return;
   }
-  getSelection().selectAllChildren(node); // pages at http://… of another machine have no clipboard
+  const node = el("pre", {}, text); // pages at http://… of another machine have no clipboard
+  (document.querySelector("dialog[open]") ?? document.body).append(node);
+  getSelection().selectAllChildren(node);
   document.execCommand("copy");
   getSelection().removeAllRanges();
+  node.remove();
 }

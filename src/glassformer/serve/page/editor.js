@@ -45,7 +45,7 @@ export function editor(parts, first, languages, save, closed) {
     closed();
   };
   field.addEventListener("keydown", (event) => {
-    if (event.isComposing) return; // the key is for the input method
+    if (event.isComposing || event.keyCode === 229) return; // the key is for the input method; Safari says so by its code
     if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); end(true); }
     if (event.key === "Escape") end(false);
   });

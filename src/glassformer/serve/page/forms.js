@@ -5,6 +5,7 @@ import { codeButton } from "./code.js";
 import { el } from "./elements.js";
 import { inspect, inspectButton } from "./inspect.js";
 import { forgetLink, linkedInside, linkedText } from "./link.js";
+import { written } from "./numbers.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
 import { t } from "./strings.js";
@@ -77,8 +78,8 @@ export function form(model, settings) {
   });
   if (linkedText !== null && view.text) {
     const fields = [view.fields].flat().flatMap((node) => [...inputsOf(node)]).filter(({ type }) => type !== "number");
-    const texts = fields.length > 1 ? linkedText.split("\t") : [linkedText];
-    texts.slice(0, fields.length).forEach((text, i) => { fields[i].value = text; });
+    const texts = linkedText.split("\t");
+    fields.forEach((each, i) => { each.value = i < fields.length - 1 ? texts[i] ?? "" : texts.slice(i).join("\t"); });
     setTimeout(forgetLink);
   }
   if (linkedInside && inspectAction) setTimeout(() => inspect(model.id, () => ({ text: view.text() }), alert, linkedInside)); // when the form is in the page
@@ -134,7 +135,7 @@ function classification(model, result) {
     const labels = found.flat(); // a server has a list of them for each text
     if (model.task === "regression") {
       const [low, high] = model.labels.map((label) => Number(Number(label).toPrecision(4)));
-      result.replaceChildren(el("p", {}, el("b", {}, labels[0].score.toFixed(3)), " ", el("small", {}, t("range", low, high))), ...notes);
+      result.replaceChildren(el("p", {}, el("b", {}, written(labels[0].score, low, high)), " ", el("small", {}, t("range", low, high))), ...notes);
     } else result.replaceChildren(bars(labels.map((row) => [row.label, row.score])), ...notes);
   } };
 }

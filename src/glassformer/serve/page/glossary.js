@@ -38,7 +38,7 @@ export class Glossary {
     this.heads = [el("th", { scope: "col" }), el("th", { scope: "col" })];
     this.problem = el("p", { class: "status problem", role: "status" });
     const file = el("input", { type: "file", id: "glossary-file", class: "unseen", tabindex: "-1", accept: ".tsv,.txt", onchange: async () => {
-      if (file.files[0]) this.add(rowsOf(await file.files[0].text()));
+      if (file.files[0]) await this.import(file.files[0]);
       file.value = "";
     } });
     this.exportAction = el("button", { onclick: () => saveAs(`glossary.${this.pair.join("-")}.tsv`, this.terms.map((row) => `${row.join("\t")}\n`).join("")) }, t("exportTerms"));
@@ -50,6 +50,20 @@ export class Glossary {
       this.read(this.rows.filter((row) => row.join("") && !isTerm(row))); // rows that are being typed here
       this.changed();
     });
+  }
+
+  /**
+   * Add the terms of a file in UTF-8, or in the UTF-16 of Excel.
+   * @param {File} file
+   */
+  async import(file) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
+    try {
+      this.add(rowsOf(new TextDecoder(isUtf16 ? "utf-16le" : "utf-8", { fatal: true }).decode(bytes)));
+    } catch {
+      this.problem.textContent = t("notUtf8");
+    }
   }
 
   get name() {

@@ -6,7 +6,7 @@ import { form, taskName } from "./forms.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
 import { local, session } from "./storage.js";
-import { interfaceLanguage, t } from "./strings.js";
+import { ALT, interfaceLanguage, t } from "./strings.js";
 import { translator } from "./translator.js";
 
 async function start() {
@@ -20,7 +20,7 @@ async function start() {
   };
   const shortcuts = el("dialog", { "aria-label": t("help") },
     el("h2", {}, t("help")),
-    el("table", {}, t("shortcuts").map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys)), el("td", {}, what)))),
+    el("table", {}, t("shortcuts").map(([keys, what]) => el("tr", {}, el("td", {}, el("kbd", {}, keys.replace(/^Alt(?= \+ [A-Z]$)/, ALT))), el("td", {}, what)))),
     el("button", { onclick: () => shortcuts.close() }, t("close")),
   );
   document.body.append(

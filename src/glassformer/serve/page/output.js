@@ -1,9 +1,10 @@
 // The translation: sentences of words that can be hovered, focused and replaced.
 
 import { el } from "./elements.js";
-import { wordsOf } from "./sentences.js";
+import { spaceAfter, wordsOf } from "./sentences.js";
 import { t } from "./strings.js";
 
+const MAX_SKIPPED = 4; // words with a probability that are not in the text, one after another
 const UNCERTAIN = 0.3; // probability of a word that it is right, below which it is marked
 
 /**
@@ -57,10 +58,14 @@ export class Output {
     const hadFocus = this.node.contains(document.activeElement) && document.activeElement !== this.node;
     const [row, index] = this.currentPosition();
     let end = 0;
+    let before = ""; // what is shown of the sentence before
     const wanted = parts.map((part) => {
-      const gap = text.slice(end, part.start);
+      const shown = part.translation ?? part.previous;
+      const space = text.slice(end, part.start);
+      const gap = before && shown ? spaceAfter(before, space) : space;
       end = part.start + part.text.length;
-      return { part, gap, shown: part.translation ?? part.previous, isWaiting: !part.translation };
+      before = shown?.text ?? "";
+      return { part, gap, shown, isWaiting: !part.translation };
     });
     const isSame = (a, b) => a && b && a.gap === b.gap && a.shown === b.shown && a.isWaiting === b.isWaiting && (a.shown || a.part.text === b.part.text);
     const shorter = Math.min(this.rows.length, wanted.length);
@@ -95,9 +100,12 @@ export class Output {
       }
     } else {
       let end = 0;
+      let next = 0; // of the words with a probability: list marks and markers have none
       for (const match of wordsOf(shown.text)) {
-        const [word, p] = shown.words[row.words.length] ?? [];
-        const isUncertain = word === match[0] && p < UNCERTAIN;
+        const same = shown.words.slice(next, next + MAX_SKIPPED).findIndex(([word]) => word.toLowerCase() === match[0].toLowerCase());
+        const [, p] = shown.words[next + same] ?? [];
+        if (same >= 0) next += same + 1;
+        const isUncertain = same >= 0 && p < UNCERTAIN;
         const span = el("span", { class: isUncertain ? "word uncertain" : "word", title: isUncertain ? t("uncertain", p.toFixed(2)) : null }, match[0]);
         row.words.push(span);
         sentence.append(shown.text.slice(end, match.index), span);

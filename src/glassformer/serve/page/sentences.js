@@ -3,9 +3,21 @@
 // A full stop after an initial, a day or one of these titles ends no sentence, nor does one before a lower-case letter.
 const ABBREVIATION = /(?<![\p{L}\d])(?:\p{Lu}|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Mt|Mme|Mlle|Hr|Fr|No|Nr)/u.source;
 const SENTENCE = new RegExp(
-  `\\S.*?(?:(?:[!?…]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)|[。！？]|$)`, "gus",
+  `\\S.*?(?:(?:[!?…।॥؟۔]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)`
+    + "|[。！？]+[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)|$)", "gus", // と and って go on after what was said
 );
-const END = /[.!?…。！？]["'”’»)\]]*$/u;
+const END = /[.!?…।॥؟۔。！？]["'”’»)\]」』）〉》】]*$/u;
+const FULL_WIDTH_END = /[。！？，、；：」』）〉》】]$/u;
+const UNSPACED_END = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]$/u; // letters of scripts without spaces
+
+/**
+ * The space between two sentences of a translation.
+ * @param {string} before the translation before it @param {string} space between the sentences of the source
+ */
+export function spaceAfter(before, space) {
+  if (FULL_WIDTH_END.test(before)) return space === " " ? "" : space;
+  return space || (UNSPACED_END.test(before) ? "" : " ");
+}
 
 /** @type {Map<string, [index: number, sentence: string][]>} */
 let known = new Map(); // sentences of the lines of the last text: a key press changes one line

@@ -2,6 +2,9 @@
 
 import { local } from "./storage.js";
 
+export const IS_MAC = /^(?:Mac|iP)/.test(navigator.platform); // where Alt with a letter is another letter
+export const ALT = IS_MAC ? "Ctrl + Alt" : "Alt"; // with letters
+
 const STRINGS = {
   en: {
     translate: "Translation", detect: "Detect language", detected: "Detected: {0}", swap: "Swap languages",

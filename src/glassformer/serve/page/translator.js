@@ -20,11 +20,9 @@ import { isDraft, sentencesOf, wordsOf } from "./sentences.js";
 import { kept } from "./session.js";
 import { showStatus } from "./status.js";
 import { local } from "./storage.js";
-import { t } from "./strings.js";
+import { ALT, IS_MAC, t } from "./strings.js";
 import { views } from "./views.js";
 
-const IS_MAC = /^(?:Mac|iP)/.test(navigator.platform); // where Alt with a letter is another letter
-const ALT = IS_MAC ? "Ctrl + Alt" : "Alt";
 const MANY = 20; // sentences, from which on the number of those that are translated is shown
 const ZIP = "PK\x03\x04"; // the beginning of a packed file, such as .docx
 const N_SENTENCES = 3; // other translations of a whole sentence
@@ -85,7 +83,7 @@ export function translator(rows, models, settings) {
 
   const show = () => {
     const before = new Map(parts.map((part) => [part.start, part.translation ?? part.previous]));
-    const text = input.value.slice(0, settings.charLimit);
+    const text = input.value.slice(0, settings.charLimit).replace(/[\ud800-\udbff]$/, ""); // no half of a character
     parts = sentencesOf(text).map((part) => {
       const translation = overrides.find(part.text, languages.target.value) ?? requests.find(part.text);
       return { ...part, translation, previous: before.get(part.start) }; // shown until there is a translation
@@ -244,7 +242,7 @@ export function translator(rows, models, settings) {
   };
   const copyOutput = async () => {
     if (!output.isComplete || editing) return;
-    await copy(output.text(), output.node);
+    await copy(output.text());
     say(t("copied"));
   };
   const clear = () => {
@@ -283,7 +281,7 @@ export function translator(rows, models, settings) {
 
   input.value = kept("text", () => input.value) ?? "";
   if (linkedText !== null) input.value = linkedText;
-  input.addEventListener("input", update);
+  input.addEventListener("input", () => { opening = undefined; update(); }); // no menu takes the focus while one types
   document.addEventListener("key", update); // what was refused is asked again
   document.addEventListener("keydown", (event) => {
     if (!event.altKey || event.ctrlKey !== IS_MAC || event.getModifierState("AltGraph") || section.hidden) return;
