@@ -30,8 +30,8 @@ class InferenceConfig(OptionGroup):
 
     precision: Precision = Field(
         default="fp32",
-        description="Arithmetic. int8: 8-bit linear layers, the fastest on a CPU. bf16: for hardware that has it; the"
-        " output may depend on the batch. auto: int8 on a CPU that has the kernels, bf16 on a GPU.",
+        description="Arithmetic. int8: 8-bit linear layers, on a CPU. bf16: for hardware that has it; the output may"
+        " depend on the batch. auto: the faster of int8 and fp32 on a CPU, measured; on a GPU bf16 if it has it.",
     )
 
 
@@ -148,8 +148,9 @@ class TranslationConfig(OptionGroup):
     )
     memory: tuple[Path, ...] = Field(
         default=(),
-        description="Translation memory: TMX, XLIFF, PO, tables of pairs, folders of them, or the folder of a training."
-        " A text that it has is not translated anew. Of a similar text, the translation is used for what is equal.",
+        description="Translation memory: TMX, XLIFF, PO, folders of these, tables of pairs, or the folder of a"
+        " training. A text that it has is not translated anew. Of a similar text, the translation is used for what is"
+        " equal.",
     )
     min_match: float = Field(
         default=0.7, gt=0, le=1, description="Least similarity of a text of the memory that is used, in words."

@@ -41,7 +41,8 @@ class TrainConfig(Config):
     out: Path = Field(description="Run folder. It is created, or continued if it holds the same run.")
     dev_src: tuple[Path, ...] = Field(
         default=(),
-        description="Dev set; for translation its source side. Default: held out from the training text.",
+        description="Dev set; for translation a file of pairs, or two files: --dev dev.en dev.fr. Default: held out"
+        " from the training text.",
     )
     dev_tgt: tuple[Path, ...] = Field(default=(), description="Target side of the dev set.")
 
@@ -186,8 +187,9 @@ class TrainConfig(Config):
     micro_batch_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Maximum number of tokens computed at once, per side; larger batches are computed in parts, with"
-        " the same result. Default: 8,192, on a GPU for each 8 GiB of its memory; half when memory runs out.",
+        description="Maximum number of tokens computed at once, per side; larger batches are computed in parts: the"
+        " same, up to rounding and random numbers. Default: 8,192, on a GPU for each 8 GiB of its memory; half when"
+        " memory runs out.",
     )
     accumulate: int = Field(
         default=1, ge=1, le=4096, description="Number of batches of one update (gradient accumulation)."
@@ -267,7 +269,8 @@ class TrainConfig(Config):
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto",
-        description="Arithmetic. Default: on a CPU the fastest, measured for the sizes of the model; on a GPU bf16.",
+        description="Arithmetic. Default: on a CPU the fastest, measured for the sizes of the model; on a GPU bf16 if"
+        " it has it.",
     )
     cpu_matmul: Literal["auto", "kernels", "torch"] = Field(
         default="auto",

@@ -290,9 +290,10 @@ def test_members_that_do_not_fit(corpus, model, tmp_path):
 
 def test_a_student_of_two_models_and_references(corpus, teachers, tmp_path):
     out = tmp_path / "student"
-    files = ["--src", corpus / "train.en", "--tgt", corpus / "train.fr"]
+    files = ["--src", corpus / "train.en", "--tgt", corpus / "train.fr", "--dev", corpus / "dev.en", corpus / "dev.fr"]
     done = glassformer("distill", *teachers, *files, "--out", out, *SHORT)
     assert done.returncode == 0, done.stderr
+    assert f"from {corpus / 'dev.en'}" in done.stderr
     n = len((corpus / "train.en").read_text().splitlines())
     sources, targets = ((out / "teacher" / f"train.{side}").read_text().splitlines() for side in ("src", "tgt"))
     assert len(sources) == len(targets)

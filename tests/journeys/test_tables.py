@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.corpora.table_texts import read_rows
 from tests.journeys.conftest import SMALL, glassformer, write_lines
 from tests.journeys.test_bad_input import refused
 
@@ -57,6 +58,45 @@ def test_a_table_gets_the_class_of_each_row_and_its_probability(opinions, tmp_pa
     assert found[0] == ["id", "review", "note", "prediction", "probability"]
     assert found[1:] == [row + added for row, added in zip(rows, classes(opinions, TEXTS), strict=True)]
     assert {row[3] for row in found[1:]} == {"good", "bad", ""}
+
+
+@pytest.mark.parametrize("header", [["id", "review", "note"], None])
+def test_tsv_with_a_header_or_more_columns_is_a_table(opinions, tmp_path, header):
+    texts = [
+        "a lovely warm film",
+        'a "dull", long film',
+        "",
+        "so dull and so long",
+        "a warm and lovely film of many words",
+    ]
+    rows = [[str(i), text, f"{i % 2}"] for i, text in enumerate(texts)]
+    file = write_lines(tmp_path / "new.tsv", ["\t".join(row) for row in ([header] if header else []) + rows])
+    done = glassformer("classify", opinions, file, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = [line.split("\t") for line in (tmp_path / "out" / "new.tsv").read_text().splitlines()]
+    if header:
+        assert found.pop(0) == [*header, "prediction", "probability"]
+    assert found == [row + added for row, added in zip(rows, classes(opinions, texts), strict=True)]
+
+
+def test_tsv_of_two_columns_without_a_header_is_lines(opinions, tmp_path):
+    file = write_lines(tmp_path / "new.tsv", ["a lovely film\tof many words", "a dull film\tof many words"])
+    done = glassformer("classify", opinions, file, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "new.tsv").read_text().splitlines() == glassformer(
+        "classify", opinions, stdin=file.read_text()
+    ).stdout.splitlines()
+
+
+def test_a_question_and_its_context_are_found_by_their_names(tmp_path):
+    file = write_table(
+        tmp_path / "q.csv", [["id", "Context", "question"], ["1", "Ann lives here .", "Who lives here?"]]
+    )
+    objects = write_lines(tmp_path / "q.jsonl", ['{"question": "Who lives here?", "context": "Ann lives here ."}'])
+    for path in (file, objects):
+        assert [row.text for row in read_rows(path, (), lambda message: None)][
+            -1
+        ] == "Who lives here?\tAnn lives here ."
 
 
 def test_blank_lines_of_a_table_stay_blank_rows(opinions, tmp_path):

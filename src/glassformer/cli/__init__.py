@@ -65,7 +65,7 @@ SUMMARIES = {
     },
     Group("Convert", sort_key=6): {
         "import": "Convert a Hugging Face model folder to a glassformer model folder.",
-        "export": "Convert a model folder for transformers, CTranslate2 or ONNX Runtime, or to 8-bit weights.",
+        "export": "Convert a model folder for transformers, CTranslate2, ONNX Runtime or a browser, or to 8 bits.",
     },
 }
 PACKAGES = {

@@ -7,8 +7,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from glassformer.cli.files import check_no_options
+from glassformer.cli.files import check_no_options, corpus_sides
 from glassformer.cli.options import DATA, RUN, Count, Quiet, flags, given
+from glassformer.cli.reading import reading_of
+from glassformer.cli.train import CORPUS
+from glassformer.config import JsonObject, read_toml
 from glassformer.train_config import TrainConfig
 
 Flags: Any = flags(TrainConfig)
@@ -28,8 +31,8 @@ def distill(
     """Train a small translator on the translations of larger ones, or of any OpenAI-compatible server.
 
     The teachers translate --src; several translate together, as an ensemble. With --tgt, references, the student
-    learns from both: of several translations the one nearest to the reference is used. All options of `train` are
-    those of the student. A repeated command goes on where it was stopped, with the answers so far.
+    learns from both: of several translations the one nearest to the reference is used. Options of `train` are those of
+    the student. A repeated command goes on where it was stopped, with the answers so far.
 
     Example:  glassformer distill big-1 big-2 --src text.en --dev-src dev.en --dev-tgt dev.fr --out small
 
@@ -53,7 +56,12 @@ def distill(
     from glassformer.tasks.texts import no_op
     from glassformer.training.options import known_names
 
-    resolved = TrainConfig.resolve(given(options), config, os.environ, known=known_names())
+    explicit = given(options)
+    elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
+    known = TrainConfig.converted({**elsewhere, **explicit}, CORPUS)
+    dev: JsonObject = {name: known[name] for name in ("dev_src", "dev_tgt") if name in known}
+    explicit |= corpus_sides({"task": "translation", **dev}, reading_of(known))
+    resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
     teacher = make_teacher(
         teachers, resolved, beam=beam, endpoint_model=endpoint_model, prompt=prompt, per_minute=per_minute,
         connections=connections, api_key=os.environ.get("OPENAI_API_KEY"),

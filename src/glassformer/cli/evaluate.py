@@ -60,7 +60,7 @@ def evaluate(
         ref: Reference translations, line by line. Not for TSV and JSONL.
         out: Also write the model's outputs to this file, one line for each example. Not for language models.
         outputs: Translations to evaluate instead of the model's, one line for each example: those of
-            `glassformer translate test.en --lines --out FOLDER`, which can be interrupted, or of another system.
+            `glassformer translate MODEL test.en --lines --out FOLDER`, or of another system.
         tokenize: sacrebleu's tokenizer for BLEU; "none" for tokenized text. Default: 13a; for text without spaces
             between words zh or char.
         lowercase: Ignore case in BLEU, chrF and TER.

@@ -23,6 +23,7 @@ def export(
     differ, nothing is written and the exit code is 1.
 
     Example:  glassformer export de-en/ --out de-en-hf
+
     Example:  glassformer export de-en/ --to html --out de-en.html
 
     Args:

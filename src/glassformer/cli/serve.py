@@ -48,10 +48,10 @@ def serve(
         port: Port to listen on.
         public_name: Host name under which clients reach the server, if it is not an address of this machine.
         cors: Origin of pages on other servers that may use the APIs, for example https://intranet.example.org.
-        keys: File of keys, of which each request must have one.
+        keys: File of keys, of which each request that computes must have one.
         new_key: Add a key of this name to the file of --keys, print it, and end.
         corrections: Folder for corrected translations that users send, as JSONL for `train`.
-        precision: Arithmetic; auto is int8 on a CPU that has the kernels, bf16 on a GPU.
+        precision: Arithmetic; auto is the faster of int8 and fp32 on a CPU, measured; on a GPU bf16 if it has it.
         threads: Number of CPU threads. Default: all cores.
         deadline: Seconds in which a request must be answered; one that cannot is refused: with status 413 if it cannot
             without other requests, else 503.

@@ -36,7 +36,9 @@ def translate(
     """Translate each line of standard input, or files.
 
     Example:  echo "The black cat sat on the couch." | glassformer translate en-fr
+
     Example:  glassformer translate en-fr manual.docx messages.po film.srt --out fr
+
     Example:  glassformer translate en-fr corpus/*.gz --workers 4 --out done
 
     Args:

@@ -13,10 +13,11 @@ from glassformer.corpora.columns import ROLES, TEXT_WORDS, Guess, guess_columns,
 from glassformer.corpora.jsonl import column_values, read_each, select_fields
 from glassformer.corpora.lines import name, suffix_of
 from glassformer.corpora.read_options import parse_keys
-from glassformer.corpora.tables import N_SAMPLE, open_table
+from glassformer.corpora.tables import N_SAMPLE, Table, open_table
 from glassformer.errors import ColumnsError, ConfigError, CorpusError
 
-SUFFIXES = (".csv", ".jsonl")
+OBJECTS = (".jsonl", ".ndjson", ".json")
+SUFFIXES = (".csv", *OBJECTS, ".tsv")
 """Files of other names are lines of text."""
 
 PREDICTION, PROBABILITY = "prediction", "probability"
@@ -48,8 +49,14 @@ class Row(NamedTuple):
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is a table by its name."""
-    return suffix_of(path) in SUFFIXES
+    """Whether a file is a table: by its name, but TSV only if it has a header row or more than two columns. Else it is
+    lines of pairs of texts.
+    """
+    suffix = suffix_of(path)
+    if suffix != ".tsv" or not path.is_file():
+        return suffix in SUFFIXES and suffix != ".tsv"
+    table = open_table(path, whole=False)
+    return table.has_header or len(table.names) > 2 or bool(text_names(table.sample[:1]))
 
 
 def are_names(line: str) -> bool:
@@ -77,7 +84,7 @@ def read_rows(path: Path, keys: Sequence[str], log: Log) -> Iterator[Row]:
             "  For instance: --keys text=review"
         )
     wanted = {field: given[field] for fields in FIELDS for field in fields if field in given}
-    return read_objects(path, wanted, log) if suffix_of(path) == ".jsonl" else read_cells(path, wanted, log)
+    return read_objects(path, wanted, log) if suffix_of(path) in OBJECTS else read_cells(path, wanted, log)
 
 
 def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]:
@@ -85,25 +92,32 @@ def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]
     table = open_table(path, wanted.values())
     if not table.has_header and not wanted and (known := text_names(table.sample[:1])):
         table = open_table(path, known)
-    keys = wanted or text_fields(guess_columns(table.values(), has_names=table.has_header), path, table.outline())
+    keys = wanted or (question_fields(table.names) if table.has_header else {})
+    keys = keys or text_fields(guess_columns(table.values(), has_names=table.has_header), path, table.outline())
     indices = table.indices(keys)
     hint = "" if table.has_header else " If the first row has the names of the columns: --keys text=NAME"
     log(f"{name(path)}: {table.description()}; {named(keys, 'column')}.{hint}")
     check_free(path, table.names)
     if table.has_header:
-        yield Row("names", csv_line(table.names, table.delimiter), table.delimiter)
+        yield Row("names", table_line(table, table.names), table.delimiter)
     for number, cells in table.rows():
         if not any(cell.strip() for cell in cells):  # a blank line, for example at the end
             cells = [""] * len(table.names)
         cells = table.checked(cells, number, indices.values())
         text = joined([cells[i] for i in indices.values()])
-        yield Row("cells", csv_line(cells, table.delimiter), table.delimiter, text)
+        yield Row("cells", table_line(table, cells), table.delimiter, text)
 
 
 def text_names(rows: Sequence[Sequence[str]]) -> list[str]:
     """The cells of a first row that are the usual name of a column of texts."""
     known = TEXT_WORDS | {name for name, role in ROLES.items() if role == "text"}
     return [cell for row in rows for cell in row if normalized(cell) in known]
+
+
+def question_fields(names: Iterable[str]) -> dict[str, str]:
+    """The columns or keys of a question and its context; empty if there are not both."""
+    known = {normalized(name): name for name in names}
+    return {field: known[field] for field in ("question", "context")} if {"question", "context"} <= known.keys() else {}
 
 
 def text_fields(guess: Guess, path: Path, outline: str = "") -> dict[str, str]:
@@ -128,7 +142,8 @@ def read_objects(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Ro
     """`read_rows` of a JSONL file."""
     if not wanted:
         sample = [record for _, record in islice(read_each(path), N_SAMPLE) if not isinstance(record, CorpusError)]
-        wanted = text_fields(guess_columns(column_values(sample)), path)
+        values = column_values(sample)
+        wanted = question_fields(values) or text_fields(guess_columns(values), path)
         log(f"{name(path)}: {named(wanted, 'key')}.")
     for number, record in read_each(path):
         if isinstance(record, CorpusError):
@@ -163,6 +178,11 @@ def joined(texts: Sequence[str]) -> str:
     """Texts as a line, separated by tabs; tabs and line breaks within a text become spaces. Empty if all are blank."""
     line = "\t".join(re.sub(r"[\t\r\n]+", " ", text) for text in texts)
     return line if line.strip() else ""
+
+
+def table_line(table: Table, cells: Sequence[str]) -> str:
+    """Cells as a row of a table, without the line break."""
+    return csv_line(cells, table.delimiter) if table.is_quoted else table.delimiter.join(cells)
 
 
 def csv_line(cells: Sequence[str], delimiter: str) -> str:

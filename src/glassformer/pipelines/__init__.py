@@ -84,8 +84,8 @@ def pipeline(
         revision, token: for downloads from the hub.
         trust_remote_code: must not be True; code in a model folder is never run.
         dtype, torch_dtype: "auto", "float32" or "bfloat16", or the torch type.
-        precision: arithmetic of inference, which transformers does not have: "int8" has 8-bit linear layers, the
-            fastest on a CPU; "auto" is int8 on a CPU that has the kernels, bf16 on a GPU.
+        precision: arithmetic of inference, which transformers does not have: "int8" has 8-bit linear layers;
+            "auto" is the faster of int8 and fp32 on a CPU, measured; on a GPU bf16 if it has it.
         options: default arguments of the calls of the pipeline.
 
     Raises:
