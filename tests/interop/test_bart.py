@@ -14,6 +14,7 @@ from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.models.decoding import decodable
 from glassformer.tasks.embeddings import nearest_tokens
 from glassformer.tasks.registry import load
+from glassformer.tasks.splitting import split
 from tests.generate.sources import unpadded
 from tests.interop.theirs import LINES, ragged, random_model, up_to, write_byte_level
 
@@ -140,3 +141,12 @@ def test_neighbors_of_a_word_are_those_of_its_tokens_alone(both):
     for token, cosine in nearest_tokens(task, "cat", 5):
         (row,) = {i for i in range(len(table)) if task.tokenizer.token(i) == token}
         assert cosine == pytest.approx(table[row] @ mean / np.linalg.norm(table[row]) / np.linalg.norm(mean), abs=1e-5)
+
+
+def test_each_part_of_a_long_text_has_one_start_token(both):
+    task = both[0]
+    text = "The cat sat. A dog ran to the house. " * 6
+    parts = split(text, task.tokenizer, 25, lambda message: None)
+    assert len(parts) > 2
+    assert all(ids[0] == START and START not in ids[1:] and len(ids) <= 25 for _, ids in parts)
+    assert " ".join(task.tokenizer.decode(ids).strip() for _, ids in parts) == text.strip()

@@ -14,6 +14,7 @@ from glassformer.cli.lines import translations_of_lines
 from glassformer.errors import UserError
 from tests.documents.test_tmx import memory, tuv
 from tests.forks import forking_python
+from tests.inspection.models import make
 from tests.journeys.conftest import ENVIRONMENT, glassformer, write_lines
 from tests.journeys.test_bad_input import refused
 
@@ -319,3 +320,12 @@ def test_bad_input_is_refused(model, tmp_path, monkeypatch, arguments, what, rem
     command, *rest = (argument.format(x=tmp_path / "x") for argument in arguments)
     refused(glassformer(command, model, *rest), 2, what, remedy)
     assert not list((tmp_path / "o").glob("*"))
+
+
+def test_the_samples_of_a_language_model_are_not_cached(tmp_path):
+    make("causal-lm", "gpt2").save(tmp_path / "model")
+    path = write_lines(tmp_path / "x.txt", ["The black cat"])
+    command = ["complete", tmp_path / "model", path, "--out", tmp_path / "out", "--cache", tmp_path / "cache"]
+    refused(glassformer(*command), 2, "--cache: each sample is another one", "Leave it out")
+    done = glassformer(*command, "--beam", 2, "--max-length", 5)
+    assert done.returncode == 0, done.stderr

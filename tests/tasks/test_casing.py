@@ -68,6 +68,7 @@ def task(tokenizer) -> Translator:
 USUAL, CAPITALS = "The man saw a dog in Berlin.", "THE MAN SAW A DOG IN BERLIN."
 
 
+@pytest.mark.filterwarnings("ignore:at least one text")
 def test_a_line_in_capitals_is_translated_as_without_and_put_into_capitals(task):
     (usual,), (capitals,) = task.translate([USUAL, f"- {CAPITALS}"])
     assert capitals.text == f"- {usual.text.upper()}"

@@ -167,6 +167,7 @@ def test_translators_have_no_stop_strings():
         translator().run(LINES, DecodeConfig(stop=("a",)))
 
 
+@pytest.mark.filterwarnings("ignore:at least one text")
 def test_a_folder_without_confidence_says_how_to_add_it(tmp_path, capsys):
     translator().save(tmp_path / "model")
     for options in ({"confidence": True}, {"min_confidence": 0.5}):

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import polib
@@ -58,6 +59,17 @@ def test_entries_without_a_translation_are_translated_and_counted():
         ("Open", "OPEN", False), ("An odd text", "AN ODD TEXT", False), ("Old", "Alt", True), ("Done", "Fertig", False),
     ]  # fmt: skip
     assert (result.n_translated, result.n_kept, result.n_doubtful, result.notes) == (2, 2, 0, ())
+
+
+def test_terms_that_are_missing_and_texts_that_are_cut_off_are_named():
+    class Lacking(Capitals):
+        def best(self, text, options):
+            found = super().best(text, options)
+            return replace(found, missing=("Tür", "Tor")) if "odd" in text else replace(found, is_truncated=True)
+
+    _, result = translate_document(Lacking(), read("a.po", PO), DecodeConfig())
+    assert result.notes == ("1 cut off at the maximum length", "1 without a term of the glossary: Tür, Tor")
+    assert result.summary().endswith("maximum length, 1 without a term of the glossary: Tür, Tor.")
 
 
 @pytest.mark.parametrize(("only", "n", "n_kept"), [("empty", 2, 2), ("fuzzy", 3, 1), ("all", 4, 0)])

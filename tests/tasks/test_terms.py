@@ -134,6 +134,7 @@ def test_results_do_not_depend_on_the_batch(glossary, options):
         assert task.translate([text], decoding) == [result]
 
 
+@pytest.mark.filterwarnings("ignore:at least one text")
 def test_lines_without_terms_are_as_without_a_glossary(glossary):
     task, lines = translator(), ["nothing here", "sat on"]
     assert task.run(lines, DecodeConfig(glossary=glossary, protect=("all",))) == task.run(lines)

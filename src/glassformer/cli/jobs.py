@@ -155,9 +155,7 @@ class Job:
             ConfigError, CheckpointError: the model or an option cannot be used.
         """
         options, folder = self.decoding, Path(self.model)
-        if self.cache and (self.kind == "documents" or options.do_sample):
-            why = "for lines of text, not for documents" if self.kind == "documents" else "each sample is another one"
-            raise ConfigError(f"--cache: {why}.\n  Leave it out.")
+        self.check_cache(options)
         cache = Cache(Path(self.cache), {"version": __version__, **self.identity()}) if self.cache else None
         if self.kind == "score":
             translator = open_translator(folder, self.device, self.threads, quiet=quiet)
@@ -173,6 +171,7 @@ class Job:
         task.check_options(options)
         if isinstance(task, DecoderTask):
             options = task.with_default_options(options)
+            self.check_cache(options)
         if self.kind == "pairs":
             check_takes_pairs(task)
         outputs = outputs_of_pairs if self.kind == "pairs" else outputs_of_lines
@@ -180,6 +179,16 @@ class Job:
         of_items = partial(outputs_of_items, task, outputs=lines)
         failed = partial(self.failed, columns=columns_of(task))
         return Processor(of_items, failed, keep=not options.do_sample, cache=cache)
+
+    def check_cache(self, options: DecodeConfig) -> None:
+        """Check that outputs can be kept for other runs.
+
+        Raises:
+            ConfigError: they are asked for, and cannot.
+        """
+        if self.cache and (self.kind == "documents" or options.do_sample):
+            why = "for lines of text, not for documents" if self.kind == "documents" else "each sample is another one"
+            raise ConfigError(f"--cache: {why}.\n  Leave it out.")
 
     def documents(self, translator: "TextToTextTask[Any]", *, quiet: bool) -> Compute:
         """What translates documents: their names, and contents in base64.

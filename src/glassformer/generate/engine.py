@@ -282,7 +282,10 @@ class Engine:
 
     def submit_all(self, sources: Sources) -> dict[int, int]:
         """Add a request for each source, the longest first. Returns the index of the source of each request."""
-        limits = sources.limits or [sources.options.max_length or len(ids) + MORE_TOKENS for ids in sources.ids]
+        least = (sources.options.min_length or 0) + 1
+        limits = sources.limits or [
+            sources.options.max_length or max(len(ids) + MORE_TOKENS, least) for ids in sources.ids
+        ]
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources.ids)), key=lambda i: (-padded_length(len(sources.ids[i])), i)):
             prefix = sources.prefix

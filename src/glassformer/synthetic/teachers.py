@@ -77,6 +77,6 @@ class ModelTeacher:
         n = len(best.log_probs)
         return Answer(
             tuple(translation.text for translation in nbest),
-            is_truncated=best.ids[-1:] not in ((), (self.task.tokenizer.eos_id,)),
+            is_truncated=best.is_truncated,
             score=sum(best.log_probs) / n if n else None,
         )

@@ -127,7 +127,8 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         DEFAULT_MAX_NEW_TOKENS.
         """
         max_len = self.config.max_len
-        return min(options.max_length or min(DEFAULT_MAX_NEW_TOKENS, max_len // 2), max_len - 1)
+        usual = max(min(DEFAULT_MAX_NEW_TOKENS, max_len // 2), (options.min_length or 0) + 1)
+        return min(options.max_length or usual, max_len - 1)
 
     def stream(
         self, text: str, options: DecodeConfig | None = None, *, warn: Callable[[str], None] | None = None

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 WITHOUT_EFFECT = ("nbest", "align", "confidence", "prefix")
 """Options of translation that a file does not show."""
+
+MAX_TERMS = 10
+"""Number of terms that a translation lacks which are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,19 @@ def translate_document(
     n_exact = similarities.count(1)
     n_doubtful = sum(origin.is_doubtful for origin in origins)
     return data, TranslatedFile(
-        Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact, document.notes
-    )
+        Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact,
+        (*document.notes, *notes_of(translations)),
+    )  # fmt: skip
+
+
+def notes_of(translations: Sequence[Translation]) -> Iterator[str]:
+    """What a person should know of the translations of a file."""
+    if n_cut := sum(translation.is_truncated and not translation.is_untranslated for translation in translations):
+        yield f"{n_cut:,} cut off at the maximum length"
+    if lacking := [translation for translation in translations if translation.missing]:
+        terms = dict.fromkeys(term for translation in lacking for term in translation.missing)
+        more = ", …" if len(terms) > MAX_TERMS else ""
+        yield f"{len(lacking):,} without a term of the glossary: {', '.join([*terms][:MAX_TERMS])}{more}"
 
 
 def positions_in(

@@ -36,16 +36,18 @@ def from_similar(
     given: Sequence[tuple[str, Translation, Match]],
     options: DecodeConfig,
     terms: Terms | None,
+    tag: Sequence[int] = (),
 ) -> list[Translation]:
     """Translations with the similar texts, some of them replaced by their translations, repaired: where these say what
     the model does not.
 
     Args:
         given: texts, the translations by the model, and similar texts of the memory.
+        tag: token ids before each source.
     """
     results = [replace(translation, match=replace(match, used=False)) for _, translation, match in given]
     matches = [match for *_, match in given]
-    log_probs = task.score([match.source for match in matches], [match.target for match in matches], no_op)
+    log_probs = task.score([match.source for match in matches], [match.target for match in matches], no_op, tag)
     new = [i for i, of_tokens in enumerate(log_probs) if -sum(of_tokens) / len(of_tokens) > MIN_SURPRISE]
     links = align(task, [given[i][0] for i in new], [results[i].text for i in new]) if new else []
     of_matches = align(task, [matches[i].source for i in new], [matches[i].target for i in new]) if new else []
@@ -57,8 +59,10 @@ def from_similar(
             texts[i] = text
     eos, limit = task.tokenizer.eos_id, task.config.max_len
     sources, targets = (
-        [[*ids, eos] for ids in tokenizer.encode_batch(side)]
-        for tokenizer, side in zip(task.tokenizer.sides, ([given[i][0] for i in texts], [*texts.values()]), strict=True)
+        [[*begin, *ids, eos] for ids in tokenizer.encode_batch(side)]
+        for tokenizer, begin, side in zip(
+            task.tokenizer.sides, (tag, ()), ([given[i][0] for i in texts], [*texts.values()]), strict=True
+        )
     )
     fitting = [k for k, ids in enumerate(zip(sources, targets, strict=True)) if max(map(len, ids)) <= limit]
     scored = task.log_probs([sources[k] for k in fitting], [targets[k] for k in fitting], range(len(fitting)))

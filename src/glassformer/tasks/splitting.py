@@ -23,19 +23,23 @@ def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], Non
     ids = tokenizer.encode(text)
     if len(ids) <= limit:
         return [("", ids)]
+    n = len(tokenizer.first_ids)  # each part begins with them
+    limit -= n
+    inner = tokenizer.for_words()  # with the space before a sentence, if the vocabulary has it in its tokens
     parts: list[tuple[str, list[int]]] = []
     cut_inside = False
     for space, sentence in split_text(SENTENCE_END, text):
-        first, *rest = split_ids(tokenizer.encode(sentence), tokenizer, limit)
-        if parts and len(parts[-1][1]) + len(first) <= limit:
-            parts[-1][1].extend(first)
+        first, *rest = split_ids(tokenizer.encode(sentence)[n:], tokenizer, limit)
+        following = first if inner is tokenizer or rest else inner.encode(sentence)[n:]
+        if parts and len(parts[-1][1]) + len(following) <= limit:
+            parts[-1][1].extend(following)
         else:
             parts.append((space if parts else "", first))
         parts += [("", ids) for ids in rest]
         cut_inside |= bool(rest)
     where = "within a sentence that is too long" if cut_inside else "at sentence ends"
-    warn(f"longer than the maximum length of {limit} tokens: translated in {len(parts)} parts, split {where}")
-    return parts
+    warn(f"longer than the maximum length of {limit + n} tokens: translated in {len(parts)} parts, split {where}")
+    return [(space, [*tokenizer.first_ids, *ids]) for space, ids in parts]
 
 
 def split_ids(ids: list[int], tokenizer: Tokenizer, limit: int) -> Iterator[list[int]]:

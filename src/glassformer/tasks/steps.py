@@ -96,7 +96,7 @@ def translated(
 ) -> Decoding[list[list[Translation]]]:
     """The `nbest` translations of texts, as `TextToTextTask.translate` returns them."""
     check_options(task, options)
-    tag = tag_of(task, options)
+    tag, limit = tag_of(task, options), task.config.max_len
     memory = memory_of(task, options)
     lines = [line_of(task, text, options, terms, memory) for text in texts]
     parts = [
@@ -111,7 +111,7 @@ def translated(
         yield from meet_requirements(task, parts, outputs, options, options.prefix or "")
     join_parts(task, lines, parts, outputs, repeated, options.nbest)
     if memory:
-        use_similar(task, lines, memory, options, terms)
+        use_similar(task, lines, memory, options, terms, tag)
     for line in lines:
         if line.is_kept:
             line.change(partial(with_kept_text, line, terms))
@@ -133,6 +133,8 @@ def translated(
             warn(index, f"not in the translation: {', '.join(best.missing)}")
         if best.is_untranslated:
             warn(index, f"not translated: confidence {best.confidence:.2f}")
+        elif best.is_truncated and max_new_tokens is None and (options.max_length or limit) >= limit:
+            warn(index, "the translation was cut off at the maximum length: its end is missing")
     return [line.translations for line in lines]
 
 
@@ -203,7 +205,12 @@ def with_kept_text(line: Line, terms: Terms | None, translation: Translation) ->
 
 
 def use_similar(
-    task: "TextToTextTask[Any]", lines: Sequence[Line], memory: Memory, options: DecodeConfig, terms: Terms | None
+    task: "TextToTextTask[Any]",
+    lines: Sequence[Line],
+    memory: Memory,
+    options: DecodeConfig,
+    terms: Terms | None,
+    tag: Sequence[int],
 ) -> None:
     """Replace the best translation of each line by that of a similar text of the memory, if it is better."""
     found = [
@@ -212,7 +219,7 @@ def use_similar(
         if not line.is_kept and line.model_text == line.core and (match := memory.similar(line.text, options.min_match))
     ]
     given = [(line.core, line.translations[0], without_spans(match, terms)) for line, match in found]
-    for (line, match), translation in zip(found, from_similar(task, given, options, terms), strict=True):
+    for (line, match), translation in zip(found, from_similar(task, given, options, terms, tag), strict=True):
         used = translation.match is not None and translation.match.used
         line.translations[0] = replace(translation, match=replace(match, used=used))  # with its protected spans
 
@@ -342,6 +349,7 @@ def join(
         log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
         ids=tuple(i for hypothesis in hypotheses for i in hypothesis.ids),
         repeated=repeated,
+        is_truncated=any(output.is_truncated for _, output in selected),
         forced=tuple(form for _, output in selected for form in output.forced),
         missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
     )

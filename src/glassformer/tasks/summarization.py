@@ -77,7 +77,7 @@ class Summarizer(DecoderTask[Example]):
         return stored_number(self.trained_target_len)
 
     def max_new_tokens(self, options: DecodeConfig) -> int:
-        wanted = options.max_length or max(MAX_SUMMARY, self.longest_trained_output)
+        wanted = options.max_length or max(MAX_SUMMARY, self.longest_trained_output, (options.min_length or 0) + 1)
         return min(wanted, self.config.max_len // 2)
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:

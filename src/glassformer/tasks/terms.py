@@ -189,7 +189,7 @@ def edit_once(
     owners: list[tuple[int, int]] = []
     for (i, rank, missing), weights in zip(lacking, weights_of_words, strict=True):
         own = prefix if not i or parts[i - 1].text != parts[i].text else ""
-        for text, ids in edited_texts(task, parts[i], outputs[i][rank], missing, weights, own):
+        for text, ids in edited_texts(task, parts[i], outputs[i][rank], missing, weights, own, options.ban):
             forced.append((*outputs[i][rank].forced, *missing[0].forms))
             edited.append(text)
             token_ids.append([*ids, task.tokenizer.eos_id])
@@ -214,6 +214,7 @@ def edited_texts(
     missing: Sequence[Required],
     weights: Floats,
     prefix: str,
+    ban: Sequence[str],
 ) -> list[tuple[str, list[int]]]:
     """The texts of an output, and their token ids, with an edit that meets the first requirement which it lacks.
 
@@ -224,6 +225,7 @@ def edited_texts(
         missing: what the output lacks.
         weights: weight of each source word for each word of the output; none for words beyond the maximum length.
         prefix: text that the output begins with, which stays.
+        ban: texts that must not occur.
     """
     spans, term = word_spans(part.source), missing[0]
     words = [word for word, (a, b) in enumerate(spans) if a < term.end and term.start < b]
@@ -240,7 +242,8 @@ def edited_texts(
             if len(ids) > limit and output.is_truncated:
                 ids = ids[:limit]
                 text = task.tokenizer.decode(ids)
-            if len(unmet(part.required, text)) < len(missing) and len(ids) <= limit:
+            is_banned = any(banned in text for banned in ban)
+            if len(unmet(part.required, text)) < len(missing) and len(ids) <= limit and not is_banned:
                 found.append((text, ids))
         return found
 

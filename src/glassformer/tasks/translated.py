@@ -38,6 +38,8 @@ class Translation:
     """Forms of terms that the glossary put in."""
     is_untranslated: bool = False
     """The confidence was too low, and the text is the source."""
+    is_truncated: bool = False
+    """It was cut off at the maximum length: the end, or the end of a part, is missing."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """If requested: pairs of a word of the source and a word of the translation, counted from 0. Words are separated by
     white space."""
@@ -71,6 +73,8 @@ class TranslationRecord(Record, total=False):
     """Each word and the probability that it is right, if requested."""
     untranslated: bool
     """True if the confidence was too low; the output is the source."""
+    truncated: bool
+    """True if it was cut off at the maximum length: the end, or the end of a part, is missing."""
     alignment: list[list[int]]
     """Pairs of source and target word, if requested."""
     nbest: list[JsonObject]
@@ -101,10 +105,19 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
             record["words"] = [list(pair) for pair in best.words]
     if best.is_untranslated:
         record["untranslated"] = True
+    if best.is_truncated:
+        record["truncated"] = True
     if best.alignment is not None:
         record["alignment"] = [list(pair) for pair in best.alignment]
     if len(nbest) > 1:
         record["nbest"] = [
-            {"output": t.text, "score": t.score, "tokens": t.tokens, "log_probs": t.log_probs} for t in nbest
+            {
+                "output": t.text,
+                "score": t.score,
+                "tokens": t.tokens,
+                "log_probs": t.log_probs,
+                **({"untranslated": True} if t.is_untranslated else {}),
+            }
+            for t in nbest
         ]
     return record

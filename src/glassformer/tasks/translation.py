@@ -251,16 +251,20 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """For each line its translation with score, tokens and log-probabilities, and all of them if nbest > 1."""
         return [record_of(nbest) for nbest in self.translate(lines, options, warn=warn)]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], warn: Warn = python_warning) -> list[list[float]]:
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], warn: Warn = python_warning, tag: Sequence[int] = ()
+    ) -> list[list[float]]:
         """Natural log-probabilities of the target tokens, including the end token, given the source, in fp32.
 
         Sources and targets are truncated to the maximum length.
 
         Args:
             warn: called with the index of a pair that was truncated. Default: a Python warning.
+            tag: token ids before each source.
         """
         limit, eos_id = self.config.max_len - 1, self.tokenizer.eos_id
         sides = [t.encode_batch(texts) for t, texts in zip(self.tokenizer.sides, (sources, targets), strict=True)]
+        sides[0] = [[*tag, *ids] for ids in sides[0]]
         for i, pair in enumerate(zip(*sides, strict=True)):
             if max(map(len, pair)) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")

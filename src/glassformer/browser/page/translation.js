@@ -146,6 +146,8 @@ export class Translator {
   split(text, limit) {
     const ids = this.tokenizer.encode(text);
     if (ids.length <= limit) return [["", ids]];
+    const { first: before } = this.tokenizer; // each part begins with these tokens
+    const most = limit - before.length;
     /** @type {[space: string, ids: number[]][]} */
     const parts = [];
     let end = 0;
@@ -153,13 +155,13 @@ export class Translator {
       const sentence = strip(text.slice(end, stop));
       if (!sentence) continue;
       const begin = text.indexOf(sentence, end);
-      const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence), limit);
-      if (parts.length && parts.at(-1)[1].length + first.length <= limit) parts.at(-1)[1].push(...first);
+      const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence).slice(before.length), most);
+      if (parts.length && parts.at(-1)[1].length + first.length <= most) parts.at(-1)[1].push(...first);
       else parts.push([parts.length ? text.slice(end, begin) : "", first]);
       for (const more of rest) parts.push(["", more]);
       end = begin + sentence.length;
     }
-    return parts;
+    return parts.map(([space, own]) => [space, [...before, ...own]]);
   }
 
   /** @param {number[]} all @param {number} limit @returns {number[][]} */
