@@ -88,6 +88,7 @@ def test_default_task_follows_from_the_model(ours, name, task):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*the translation was cut off")
 def test_translations_match_the_task(ours):
     folder = ours("translation", "bpe")
     task, translate = gf.load(folder), pipeline("translation", model=folder)
@@ -363,6 +364,7 @@ def frequent_switches():
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.filterwarnings("ignore:.*the translation was cut off")
 @pytest.mark.parametrize("name", ["translation", "classification", "tagging", "question-answering", "masked-lm"])
 def test_threads_can_share_a_task(ours, name):
     task = gf.load(ours(name, "bpe"), device="cpu")
