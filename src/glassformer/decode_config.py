@@ -222,8 +222,6 @@ class DecodeConfig(BatchConfig, InferenceConfig, TranslationConfig, CompletionCo
             raise ValueError("rerank: needs the translations of a beam: a beam of at least 2, and no sampling")
         if self.min_length and self.max_length and self.min_length >= self.max_length:
             raise ValueError(f"min_length = {self.min_length} is not less than max_length = {self.max_length}")
-        if self.prefix and (banned := next((text for text in self.ban if text in self.prefix), None)):
-            raise ValueError(f"prefix: contains the banned text {banned!r}")
         if self.shortlist and (self.do_sample or self.repetition_penalty):
             raise ValueError("shortlist cannot be combined with sampling or repetition_penalty, which need all tokens")
         return self

@@ -168,7 +168,11 @@ def test_options_that_do_not_fit_a_table_are_refused(opinions, tmp_path):
     command = ["classify", opinions, file, "--out", tmp_path / "out"]
     refused(glassformer(*command, "--json"), 2, "gets its outputs as columns")
     refused(glassformer(*command[:2], tmp_path, *command[3:], "--json"), 2, "gets its outputs as columns")
-    refused(glassformer(*command[:2], lines, *command[3:], "--keys", "text=a"), 2, "--keys: for tables (.csv, .jsonl)")
+    refused(
+        glassformer(*command[:2], lines, *command[3:], "--keys", "text=a"),
+        2,
+        "--keys: for tables (.csv, .jsonl, .ndjson, .json, .tsv)",
+    )
     refused(glassformer("classify", opinions, "--keys", "text=a", stdin="a film\n"), 2, "--keys: for files")
     again = glassformer("classify", opinions, write_table(tmp_path / "done.csv", [["text", "prediction"], ["a", "b"]]),
                         "--out", tmp_path / "out")  # fmt: skip

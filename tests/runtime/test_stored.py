@@ -117,6 +117,7 @@ def test_a_classifier_exported_in_int8_has_the_same_scores(tmp_path):
     assert loaded.records(LINES) == task.records(LINES)
 
 
+@pytest.mark.filterwarnings("ignore:at least one text")
 def test_what_needs_the_weights_is_refused(tmp_path):
     task = task_of(Translator)
     task.save(tmp_path / "int8", precision="int8")

@@ -58,16 +58,9 @@ def test_the_maximum_of_language_models_is_above_the_minimum(name):
         assert task.max_new_tokens(DecodeConfig(min_length=usual + 5)) == usual + 6
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_length": 10, "max_length": 10}, "min_length = 10 is not less than max_length = 10"),
-        ({"prefix": "Le chat", "ban": ("chat",)}, "prefix: contains the banned text 'chat'"),
-    ],
-)
-def test_options_that_exclude_each_other(options, message):
-    with pytest.raises(ConfigError, match=message):
-        DecodeConfig.resolve(options, environment={})
+def test_a_minimum_of_the_maximum_is_refused():
+    with pytest.raises(ConfigError, match="min_length = 10 is not less than max_length = 10"):
+        DecodeConfig.resolve({"min_length": 10, "max_length": 10}, environment={})
 
 
 def test_no_term_is_put_in_where_it_makes_a_banned_text():
