@@ -196,6 +196,7 @@ declare global {
     vocab: string[];
     specials: number[];
     prefix: string;
+    space: string; // before a text that follows another one
     first: number[];
     unknown: number | null;
     targets: TokenizerRecord | null;

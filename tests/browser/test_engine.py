@@ -34,7 +34,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["transformer", "t5"])
+@pytest.fixture(scope="module", params=["transformer", "t5", "bart"])
 def task(request, tmp_path_factory):
     return random_translator(request.param, tmp_path_factory.mktemp(request.param))
 

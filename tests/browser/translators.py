@@ -31,7 +31,9 @@ def random_translator(family, folder, precision="int8"):
     """A translator that was loaded from a folder."""
     torch.manual_seed(3)
     codes = CODE_TOKENS if family == "codes" else ()
-    tokenizer = Tokenizer.train(TRAINED * 5, vocab_size=400, extra_special_tokens=[tag_token("law"), *codes])
+    tokenizer = Tokenizer.train(
+        TRAINED * 5, vocab_size=400, extra_special_tokens=[tag_token("law"), *codes], add_prefix_space=family != "bart"
+    )
     ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}
     layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, **ids}
     sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 64, "n_heads": 8, "d_ff": 80}
@@ -39,7 +41,9 @@ def random_translator(family, folder, precision="int8"):
     if family == "t5":
         model = T5(T5Config(**sizes, **layers))
     else:
-        model = Transformer(TransformerConfig(**sizes, **layers, pre_norm=family == "pre-norm"))
+        is_bart = family == "bart"
+        architecture = dict(pre_norm=family == "pre-norm", learned_positions=is_bart, embedding_norm=is_bart)
+        model = Transformer(TransformerConfig(**sizes, **layers, **architecture))
     translator = Translator(model, tokenizer)
     translator.confidence, translator.languages, translator.scripts = confidence(), ("en", "de"), ("LATIN",)
     checkpoint.save_folder(folder / precision, dict(translator.contents(precision=precision)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.corpora.demo.pairs import split_pairs
+from glassformer.presets import FINE_TUNING, preset, preset_for, vocab_size_for
 from tests.forks import forking_python
 from tests.journeys.conftest import ENVIRONMENT, write_lines
 
@@ -46,3 +47,21 @@ def test_the_commands_of_the_page_run(folder):
         )
         assert done.returncode == 0, (block, done.stderr)
         assert "Traceback" not in done.stderr
+
+
+def test_the_defaults_of_the_page_are_those_that_are_chosen():
+    paragraph = " ".join(TEXT.split("## What is chosen if nothing is given")[1].split("##")[0].split())
+    vocabularies = re.findall(r"([\d,]+)(?: entries)? below ([\d.,]+\d)( million)?", paragraph)
+    numbers = [
+        (int(size.replace(",", "")), int(float(limit.replace(",", "")) * (1_000_000 if million else 1)))
+        for size, limit, million in vocabularies
+    ]
+    assert len(numbers) == 5
+    assert [vocab_size_for(limit - 1) for _, limit in numbers] == [size for size, _ in numbers]
+    assert [vocab_size_for(limit) for _, limit in numbers] == [*(size for size, _ in numbers[1:]), 32_000]
+    assert "else 32,000; and the preset" in paragraph
+    assert "of a translator, `tiny` below 100,000 pairs, `small` below a million, else `base`" in paragraph
+    assert [preset_for(n) for n in (99_999, 100_000, 999_999, 1_000_000)] == ["tiny", "small", "small", "base"]
+    assert "20,000 updates (`tiny`, `small`) or 100,000 (`base`), a model from `--init-from` for 4 epochs" in paragraph
+    assert [preset(name)["steps"] for name in ("tiny", "small", "base")] == [20_000, 20_000, 100_000]
+    assert FINE_TUNING["epochs"] == 4

@@ -33,6 +33,7 @@ def tokenizer_record(tokenizer: Tokenizer) -> JsonObject:
         "vocab": [tokenizer.backend.id_to_token(i) for i in range(tokenizer.vocab_size)],
         "specials": sorted(special),
         "prefix": tokenizer.special_tokens.prefix,
+        "space": "" if (within := tokenizer.for_words()) is tokenizer else within.special_tokens.prefix,
         "first": tokenizer.first_ids,
         "unknown": parts["model"]["vocab"][unknown] if (unknown := parts["model"].get("unk_token")) else None,
         "targets": None if tokenizer.targets is tokenizer else tokenizer_record(tokenizer.targets),

@@ -10,8 +10,8 @@ from cyclopts.validators import Number
 from glassformer.cli.files import check_no_options, corpus_sides
 from glassformer.cli.options import DATA, RUN, Count, Quiet, flags, given
 from glassformer.cli.reading import reading_of
-from glassformer.cli.train import CORPUS
-from glassformer.config import JsonObject, read_toml
+from glassformer.cli.train import CORPUS, given_anywhere
+from glassformer.config import JsonObject
 from glassformer.train_config import TrainConfig
 
 Flags: Any = flags(TrainConfig)
@@ -57,8 +57,7 @@ def distill(
     from glassformer.training.options import known_names
 
     explicit = given(options)
-    elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
-    known = TrainConfig.converted({**elsewhere, **explicit}, CORPUS)
+    known = TrainConfig.converted(given_anywhere(explicit, config), CORPUS)
     dev: JsonObject = {name: known[name] for name in ("dev_src", "dev_tgt") if name in known}
     explicit |= corpus_sides({"task": "translation", **dev}, reading_of(known))
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())

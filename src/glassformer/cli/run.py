@@ -61,8 +61,8 @@ def make_command(
 
         Args:
             model: Model folder written by `glassformer train` or `glassformer import`.
-            files: Files of lines, plain or .gz, tables (.csv, .jsonl), which get a column with the outputs, or folders
-                of them.
+            files: Files of lines, plain or .gz, tables (.csv, .tsv, .jsonl), which get a column with the outputs, or
+                folders of them.
             out: Folder for the outputs, in files of the same names. None is overwritten. The files are processed in
                 chunks, which are kept: after an interruption, the same command goes on.
             keys: Columns of a table, or JSON keys, with the text: text=review, of a pair text=… text2=….

@@ -53,8 +53,7 @@ def train(
     if repeat is not None:
         repeat_run(repeat, explicit, has_files=bool(files or config), quiet=quiet)
         return
-    elsewhere = {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ)}
-    if not (files or config or {**elsewhere, **explicit}.get("src")):
+    if not (files or config or given_anywhere(explicit, config).get("src")):
         raise ConfigError(
             "no training text given. For instance:\n"
             "  glassformer train train.en train.fr --out en-fr --minutes 60     translation: two text files\n"
@@ -64,13 +63,18 @@ def train(
     check_given_once(files, explicit.get("src", ()), explicit.get("tgt", ()))
     if files:
         explicit |= {"src": files, "tgt": ()}
-    known = TrainConfig.converted({**elsewhere, **explicit}, CORPUS)
+    known = TrainConfig.converted(given_anywhere(explicit, config), CORPUS)
     explicit |= corpus_sides(known, reading_of(known))
     from glassformer.synthetic.train import train as run
     from glassformer.training.options import known_names  # torch takes seconds to import
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
     run(resolved, quiet=quiet, started_s=STARTED_S)
+
+
+def given_anywhere(explicit: JsonObject, config: Path | None) -> JsonObject:
+    """Options as they are given: on the command line, in the environment, or in a file."""
+    return {**(read_toml(config) if config else {}), **TrainConfig.from_environment(os.environ), **explicit}
 
 
 def repeat_run(run: Path, explicit: JsonObject, *, has_files: bool, quiet: bool) -> None:

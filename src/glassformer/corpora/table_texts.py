@@ -53,8 +53,10 @@ def is_table(path: Path) -> bool:
     lines of pairs of texts.
     """
     suffix = suffix_of(path)
-    if suffix != ".tsv" or not path.is_file():
-        return suffix in SUFFIXES and suffix != ".tsv"
+    if suffix != ".tsv":
+        return suffix in SUFFIXES
+    if not path.is_file():
+        return False
     table = open_table(path, whole=False)
     return table.has_header or len(table.names) > 2 or bool(text_names(table.sample[:1]))
 

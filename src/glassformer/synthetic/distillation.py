@@ -56,7 +56,7 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
         Stopped: a signal stopped it; what is done is kept.
     """
     refuse(config)
-    if not config.init_from:  # what the student does not have is said before the teacher is asked
+    if not config.init_from:  # what the student does not have is reported before the teacher is asked
         select_objective_type(config.model_copy(update={"task": config.task or "translation"}), None)
     tell_of_codes(config, log)
     sources, references = read_sources(config)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation,
-# unless the sentence goes on with the Japanese particle of what was said.
+# unless the sentence goes on with the Japanese particle of a quotation.
 SENTENCE_END = re.compile(
     r"(?<=[.!?…।॥؟۔])[\"'”’»)\]]*\s+|(?<=[。！？])[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)"
 )

@@ -40,9 +40,10 @@ export function withoutBytes(tokens) {
 /** Base class. `tokens` returns the tokens of a text: id, begin and end of its characters, in UTF-16; `join` the text of tokens. */
 export class Tokenizer {
   /** @param {TokenizerRecord} record */
-  constructor({ vocab, prefix, specials, first, unknown }) {
+  constructor({ vocab, prefix, space, specials, first, unknown }) {
     this.vocab = vocab;
     this.prefix = prefix;
+    this.space = space; // before a text that follows another one
     this.first = first;
     this.unknown = unknown;
     this.specials = new Set(specials);

@@ -146,7 +146,7 @@ export class Translator {
   split(text, limit) {
     const ids = this.tokenizer.encode(text);
     if (ids.length <= limit) return [["", ids]];
-    const { first: before } = this.tokenizer; // each part begins with these tokens
+    const { first: before, space } = this.tokenizer; // each part begins with the tokens `before`
     const most = limit - before.length;
     /** @type {[space: string, ids: number[]][]} */
     const parts = [];
@@ -156,7 +156,8 @@ export class Translator {
       if (!sentence) continue;
       const begin = text.indexOf(sentence, end);
       const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence).slice(before.length), most);
-      if (parts.length && parts.at(-1)[1].length + first.length <= most) parts.at(-1)[1].push(...first);
+      const following = rest.length ? first : this.tokenizer.encode(space + sentence).slice(before.length);
+      if (parts.length && parts.at(-1)[1].length + following.length <= most) parts.at(-1)[1].push(...following);
       else parts.push([parts.length ? text.slice(end, begin) : "", first]);
       for (const more of rest) parts.push(["", more]);
       end = begin + sentence.length;

@@ -4,7 +4,7 @@
 const ABBREVIATION = /(?<![\p{L}\d])(?:\p{Lu}|\d{1,2}|Mr|Mrs|Ms|Dr|Prof|St|Mt|Mme|Mlle|Hr|Fr|No|Nr)/u.source;
 const SENTENCE = new RegExp(
   `\\S.*?(?:(?:[!?…।॥؟۔]|(?<!${ABBREVIATION})\\.)["'”’»)\\]]*(?=\\s+[^\\s\\p{Ll}]|\\s*$)`
-    + "|[。！？]+[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)|$)", "gus", // と and って go on after what was said
+    + "|[。！？]+[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)|$)", "gus", // と and って go on after a quotation
 );
 const END = /[.!?…।॥؟۔。！？]["'”’»)\]」』）〉》】]*$/u;
 const FULL_WIDTH_END = /[。！？，、；：」』）〉》】]$/u;
