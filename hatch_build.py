@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import sys
 import sysconfig
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import platform_tags
 
 LINKED = {
     "compiler-rt": ("MIT", ""),
@@ -82,6 +84,14 @@ def bill_of_materials(root: Path, name: str, version: str, platform_tag: str, co
     }
 
 
+def platform_of_machine() -> str:
+    """Tag of the platform of a wheel with a library for this machine. On macOS, Python may be for two processors, and
+    names versions that pip does not know."""
+    if sys.platform == "darwin":
+        return next(iter(platform_tags()))
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
 class KernelsHook(BuildHookInterface[Any]):
     """Adds the library of the kernels to the wheel: for this machine, or with a bill of materials for the platform
     GLASSFORMER_PLATFORM. GLASSFORMER_KERNELS=none leaves it out. The source distribution gets WebAssembly only."""
@@ -93,7 +103,7 @@ class KernelsHook(BuildHookInterface[Any]):
         if not web:
             self.app.display_info("The package ziglang is not installed: glassformer is installed without WebAssembly.")
         elif version != "editable":
-            build_data["artifacts"] += [str(path.relative_to(root)) for path in web]
+            build_data["artifacts"] += [path.relative_to(root).as_posix() for path in web]
         if self.target_name != "wheel" or os.environ.get("GLASSFORMER_KERNELS") == "none":
             return
         if platform_tag := os.environ.get("GLASSFORMER_PLATFORM"):
@@ -113,6 +123,6 @@ class KernelsHook(BuildHookInterface[Any]):
         if library is None:
             self.app.display_warning("No C compiler was found: glassformer is installed without its CPU kernels.")
         elif version != "editable":  # an editable installation uses the library beside the sources
-            build_data["artifacts"].append(str(library.relative_to(root)))
+            build_data["artifacts"].append(library.relative_to(root).as_posix())
             build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+            build_data["tag"] = f"py3-none-{platform_of_machine()}"

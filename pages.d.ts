@@ -65,6 +65,8 @@ declare global {
     size_of(structure: number): number;
     run(program: number, rows: number): void;
     log_sum_exp(numbers: number, n: number): number;
+    largest(numbers: number, n: number, k: number, values: number, indices: number): void;
+    n_larger(numbers: number, n: number, than: number): number;
   }
 
   /** A buffer of a program and its first column. */
@@ -175,6 +177,7 @@ declare global {
     top_k?: number;
     no_repeat?: number;
     has_start?: boolean;
+    ends?: number[];
     prefill?: ProgramRecord;
     max_summary?: number;
     longest_source?: number;
@@ -415,6 +418,7 @@ declare global {
     forced?: string[];
     missing?: string[];
     repeated?: boolean;
+    truncated?: boolean;
     words?: [word: string, probability: number][];
     alignment?: Alignment;
   }
@@ -676,6 +680,7 @@ declare global {
     alignment: Alignment;
     words: [word: string, probability: number][];
     missing: string[];
+    truncated?: boolean;
     source: string;
     match?: { used: boolean; similarity: number; source: string };
     isCorrected?: boolean;

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
+from glassformer.model_config import RnnConfig
 from glassformer.models.t5 import T5Config
 from glassformer.models.transformer import TransformerConfig
 from glassformer.presets import PRESETS, preset, preset_for, vocab_size_for
@@ -230,3 +231,25 @@ def test_a_short_training_has_a_smaller_preset():
     assert preset_for(200_000, n_flop=1e30, vocab_size=8_000) == "small"
     assert preset_for(20_000, n_flop=1e30, vocab_size=8_000) == "tiny"
     assert preset_for(200_000, "bert", n_flop=1.0) == preset_for(200_000, "bert")
+
+
+def test_a_budget_replaces_another_one_of_a_weaker_source(tmp_path):
+    file = write(tmp_path, "steps = 100\nlr = 0.1\n")
+    config = TrainConfig.resolve({**NEEDED, "minutes": 5}, file)
+    assert (config.steps, config.minutes, config.lr) == (None, 5, 0.1)
+    config = TrainConfig.resolve(NEEDED, file, {"GLASSFORMER_EPOCHS": "2"})
+    assert (config.steps, config.epochs) == (None, 2)
+    config = TrainConfig.resolve({**NEEDED, "minutes": 5}, file, {"GLASSFORMER_EPOCHS": "2"})
+    assert (config.steps, config.epochs, config.minutes) == (None, None, 5)
+    assert "steps and minutes are mutually exclusive" in refusal(TrainConfig, {**NEEDED, "minutes": 5, "steps": 9})
+
+
+def test_teachers_with_a_vocabulary_each_are_refused():
+    message = refusal(TrainConfig, {**NEEDED, "n_teachers": 2, "tokenizer": "unigram"})
+    assert "use bpe" in message
+    assert TrainConfig.resolve({**NEEDED, "n_teachers": 1, "tokenizer": "unigram"}).n_teachers == 1
+
+
+def test_an_lstm_needs_an_even_width():
+    assert "d_model" in (message := refusal(RnnConfig, {"vocab_size": 9, "d_model": 33}))
+    assert "must be even" in message

@@ -129,3 +129,13 @@ def test_without_a_cache_directory_each_call_measures(monkeypatch, tmp_path):
 def test_time_is_measured_by_the_clock():
     seconds = m.measure({"sleep": lambda: time.sleep(0.01)})
     assert seconds["sleep"] >= 0.01
+
+
+def test_without_a_home_each_call_measures(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", home)
+    for _ in range(2):
+        assert m.choose("test", Work(monkeypatch, a=0.2, b=0.1).candidates, 1, {}).is_new

@@ -153,6 +153,7 @@ def main(folder: Path, model: Path | None = None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     pages = folder / "pages"
     pages.mkdir(parents=True)
+    (folder / "zensical.toml").touch()  # the folder is a site of this script, also if it fails
     copy_pages(pages)
     (pages / "messages.md").write_text(messages_page(), encoding="utf-8")
     config = tomllib.loads((ROOT / "website" / "zensical.toml").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from glassformer.synthetic.train import train as run
 from glassformer.tasks.base import AnyTask, Task
 from glassformer.tasks.texts import no_op
 from glassformer.train_config import Files, TrainConfig, TrainOptions
-from glassformer.training.options import known_names
+from glassformer.training.options import check_preset, known_names
 
 __all__ = ["distill", "inspect", "record_activations", "train"]
 
@@ -116,7 +116,9 @@ def options_of(given: Mapping[str, object]) -> TrainConfig:
     fields = TrainConfig.model_fields
     are_files = {name for name in given if name in fields and fields[name].annotation == tuple[Path, ...]}
     resolved = {name: paths(value) if name in are_files else value for name, value in given.items()}
-    return TrainConfig.resolve(resolved, known=known_names())
+    config = TrainConfig.resolve(resolved, known=known_names())
+    check_preset(resolved, config)
+    return config
 
 
 def paths(files: object) -> tuple[Path, ...]:

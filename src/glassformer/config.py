@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
@@ -26,6 +26,8 @@ class Config(BaseModel):
 
     # Built at the first use: a command uses few of the classes.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    alternatives: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of options of which one can be given: in `resolve`, one of a group replaces weaker ones of it."""
 
     @model_validator(mode="after")
     def check_integers(self) -> Self:
@@ -55,6 +57,11 @@ class Config(BaseModel):
         """
         from_file = read_toml(file) if file else {}
         from_environment = cls.from_environment(environment)
+        for group in cls.alternatives:
+            if any(flags.get(name) is not None for name in group):
+                from_environment = {name: x for name, x in from_environment.items() if name not in group}
+            if any(given.get(name) is not None for given in (flags, from_environment) for name in group):
+                from_file = {name: x for name, x in from_file.items() if name not in group}
         given = {**from_file, **from_environment, **flags}
         origins = {
             **dict.fromkeys(from_file, f"in {file}"),

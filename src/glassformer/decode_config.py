@@ -125,6 +125,10 @@ class SamplingConfig(OptionGroup):
         options = self.temperature, self.top_k, self.top_p, self.min_p, self.typical_p
         return any(value is not None for value in options)
 
+    def after(self, n: int) -> Self:
+        """The options for texts that follow `n` others: their samples have other random numbers."""
+        return self.model_copy(update={"seed": (self.seed + (n << 32)) % (1 << 63)}) if n else self
+
 
 class TranslationConfig(OptionGroup):
     """What translations have besides: of models with an encoder and a decoder."""

@@ -60,15 +60,23 @@ INSTALL_TORCH = 'pip install "glassformer[train]"'
 
 
 def has_torch() -> bool:
-    """Whether PyTorch is installed."""
-    try:
-        return importlib.util.find_spec("torch") is not None
-    except (ImportError, ValueError):  # an import hook, or a test, hides it
-        return False
+    """Whether PyTorch is installed, and what the models in PyTorch need besides."""
+    return missing_package() is None
+
+
+def missing_package() -> str | None:
+    """Name of the first package that models in PyTorch need and that is not installed. None: there are all."""
+    for module, name in (("torch", "PyTorch"), ("jaxtyping", "jaxtyping")):
+        try:
+            if importlib.util.find_spec(module) is None:
+                return name
+        except (ImportError, ValueError):  # an import hook, or a test, hides it
+            return name
+    return None
 
 
 def require_torch(what: str) -> None:
-    """Check that PyTorch is installed.
+    """Check that PyTorch is installed, and what the models in PyTorch need besides.
 
     Args:
         what: what needs it, as the beginning of a sentence.
@@ -76,5 +84,5 @@ def require_torch(what: str) -> None:
     Raises:
         ConfigError: it is not.
     """
-    if not has_torch():
-        raise ConfigError(f"{what} needs PyTorch, which is not installed.\n  Install it: {INSTALL_TORCH}")
+    if name := missing_package():
+        raise ConfigError(f"{what} needs {name}, which is not installed.\n  Install it: {INSTALL_TORCH}")

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from glassformer.errors import UserError
 
+LOCKED_AT = 1 << 30
+"""Position of the byte of the file that is locked on Windows."""
+
 
 @contextmanager
 def locked(folder: Path, work: str = "training") -> Iterator[None]:
@@ -23,6 +26,8 @@ def locked(folder: Path, work: str = "training") -> Iterator[None]:
             if os.name == "nt":
                 import msvcrt
 
+                # A byte after the text, which others can read: where the file ends depends on the last process.
+                os.lseek(file.fileno(), LOCKED_AT, os.SEEK_SET)
                 msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
             else:
                 import fcntl

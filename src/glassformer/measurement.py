@@ -48,9 +48,13 @@ class Choice:
         return f"{when} while the machine was busy (again after an hour)" if self.is_busy else when
 
 
-def cache_directory() -> Path:
-    """Folder for what can be computed again: $XDG_CACHE_HOME/glassformer, by default ~/.cache/glassformer."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
+def cache_directory() -> Path | None:
+    """Folder for what can be computed again: $XDG_CACHE_HOME/glassformer, by default ~/.cache/glassformer. None: the
+    user has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
+    except RuntimeError:
+        return None
 
 
 def processor() -> str:
@@ -81,8 +85,9 @@ def choose(
     facts = json.dumps(
         [processor(), platform.machine(), __version__, list(candidates), key], sort_keys=True, default=str
     )
-    path = cache_directory() / f"{subject}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
-    if (kept := read_choice(path, candidates)) is not None:
+    folder = cache_directory()
+    path = folder and folder / f"{subject}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
+    if path and (kept := read_choice(path, candidates)) is not None:
         return kept
     started, waited = time.perf_counter(), seconds_waited()
     seconds = measure(candidates)
@@ -90,7 +95,9 @@ def choose(
     limit = min(seconds.values()) * (1 + NEAR_TIE)
     name = next(name for name, s in seconds.items() if s <= limit)
     chosen = Choice(name, {name: work / s for name, s in seconds.items()}, is_new=True, is_busy=is_busy)
-    with suppress(OSError):  # without a cache directory, each run measures
+    if path is None:  # without a cache directory, each run measures
+        return chosen
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:
             json.dump({"name": name, "rates": chosen.rates, "is_busy": is_busy, "facts": json.loads(facts)}, file)

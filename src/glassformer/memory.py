@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from glassformer import cgroups
+
 OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE)
 """Words of the messages for it. On a CPU, PyTorch's error has no class of its own."""
 
@@ -33,13 +35,10 @@ def available_bytes(device: str) -> int | None:
         return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
     if device != "cpu":
         return None
-    limits = []
+    limits = [cgroups.free_bytes()]
     with suppress(OSError, ValueError):
         limits.append(proc_bytes(Path("/proc/meminfo"), "MemAvailable"))
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container
-        with suppress(OSError, ValueError):
-            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
-    return min(limits, default=None)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def proc_bytes(path: Path, name: str) -> int:

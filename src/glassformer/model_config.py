@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from glassformer.config import Config
 from glassformer.limits import MAX_TOKENS
@@ -111,6 +111,13 @@ class RnnConfig(ModelConfig):
     """Recurrent baseline: bidirectional LSTM encoder, LSTM decoder, additive attention (Bahdanau et al. 2014)."""
 
     n_layers: int = Field(default=1, ge=1, le=16)
+
+    @field_validator("d_model")
+    @classmethod
+    def check_directions(cls, d_model: int) -> int:
+        if d_model % 2:
+            raise ValueError("must be even, for the two directions of the encoder")
+        return d_model
 
 
 class BertConfig(AttentionModelConfig):

@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from glassformer import cgroups
+
 VARIABLE = "OMP_NUM_THREADS"
 """Environment variable that torch reads the number from when it is loaded."""
 
@@ -27,11 +29,20 @@ def set_n_threads(n: int) -> None:
         torch.set_num_threads(n)
 
 
+def heed_quota() -> None:
+    """Let torch, if it is loaded later, use no more threads than a quota of processor time suffices for."""
+    allowed = cgroups.n_cpus()
+    if VARIABLE not in os.environ and allowed is not None and allowed < (os.cpu_count() or 1):
+        os.environ[VARIABLE] = str(n_cores())
+
+
 @cache
 def n_cores() -> int:
-    """Number of cores that this process may use. Two threads of one core count once, as in torch."""
+    """Number of cores that this process may use. Two threads of one core count once, as in torch. Of a container or a
+    service with a quota of processor time, as many as it suffices for."""
+    allowed = cgroups.n_cpus() or os.cpu_count() or 1
     if not hasattr(os, "sched_getaffinity"):
-        return os.cpu_count() or 1
+        return min(allowed, os.cpu_count() or 1)
     processors = os.sched_getaffinity(0)
     cores = set()
     for i in processors:
@@ -39,4 +50,4 @@ def n_cores() -> int:
         with suppress(OSError):
             siblings = Path(f"/sys/devices/system/cpu/cpu{i}/topology/thread_siblings_list").read_text()
         cores.add(siblings)
-    return max(1, len(cores))
+    return max(1, min(allowed, len(cores)))

@@ -25,12 +25,17 @@ MAX_TEACHERS = 8
 NOT_WITH_TEACHERS = ("weights", "tags", "in_domain", "more_tgt", "more_src")
 """Options that a training on the translations of teachers does not have."""
 
+BUDGETS = ("steps", "epochs", "minutes")
+"""Options that say how long a training is."""
+
 NO_TAG = "none"
 """Value of --tags for a file without a tag."""
 
 
 class TrainConfig(Config):
     """Options of a training run. Those that are None are chosen from the corpus and the preset, and logged."""
+
+    alternatives = (BUDGETS,)
 
     src: tuple[Path, ...] = Field(
         min_length=1, description="Training text; for translation the source side, or TSV or JSONL files of pairs."
@@ -339,7 +344,7 @@ class TrainConfig(Config):
 
     @model_validator(mode="after")
     def check_together(self) -> Self:
-        budgets = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
+        budgets = [name for name in BUDGETS if getattr(self, name) is not None]
         if len(budgets) > 1:
             raise ValueError(f"{' and '.join(budgets)} are mutually exclusive; give one")
         if self.dev_tgt and not self.dev_src:
@@ -349,6 +354,11 @@ class TrainConfig(Config):
                 raise ValueError(f"{model} needs {more}")
         if self.n_teachers and (given := [name for name in NOT_WITH_TEACHERS if getattr(self, name)]):
             raise ValueError(f"n_teachers and {given[0]} are mutually exclusive; give one")
+        if (self.n_teachers or 0) > 1 and self.tokenizer == "unigram":
+            raise ValueError(
+                "n_teachers with the tokenizer unigram, whose training is not deterministic: each teacher would have"
+                " another vocabulary; use bpe"
+            )
         self.check_files()
         if (self.warmup_ratio or 0) + (self.decay_ratio or 0) > 1:
             raise ValueError("warmup_ratio and decay_ratio sum to more than 1")

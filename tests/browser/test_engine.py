@@ -144,6 +144,7 @@ def test_protected_text_and_terms_are_put_in_alike(task, call, terms, protect):
         found = call("translate", text=text, options=asked)
         assert [x["text"] for x in found] == [x.text for x in translations]
         assert [x["missing"] for x in found] == [list(x.missing) for x in translations]
+        assert [x["truncated"] for x in found] == [x.is_truncated for x in translations]
         assert [x["forced"] for x in found] == [list(x.forced) for x in translations]
         p = [p for x in translations for _, p in x.words]
         assert [p for x in found for _, p in x["words"]] == pytest.approx(p, rel=1e-5)

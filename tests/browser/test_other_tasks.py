@@ -266,16 +266,16 @@ def test_words_for_masks(trained, engines, tokenizer):
             assert [(row["token_str"], row["sequence"]) for row in rows_found] == [(x.token, x.text) for x in best]
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_similarities(engines, pooling):
+@pytest.mark.parametrize(("pooling", "longest"), [("mean", ()), ("cls", ("30",))])
+def test_similarities(engines, pooling, longest):
     task = make("feature-extraction", "bert", max_len=40)
-    task.precision, task.sentence_pooling = "int8", (pooling,)
+    task.precision, task.sentence_pooling, task.sentence_max_len = "int8", (pooling,), longest
     call = engines(task)
     others = [*SENTENCES, *[text for text in TEXTS if text.strip()]]
     found = call("similarities", text=SENTENCES[0], others=others)
     vectors = task([SENTENCES[0], *others])
     assert found["result"] == pytest.approx((vectors[1:] @ vectors[0]).tolist(), abs=1e-5)
-    assert found["limit"] == 37  # of "x" * 300
+    assert found["limit"] == (28 if longest else 38)  # of "x" * 300
     assert call("similarities", text="a", others=["b"])["limit"] is None
 
 

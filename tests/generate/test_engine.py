@@ -295,3 +295,28 @@ def test_an_empty_source_and_a_limit_below_1_are_refused(model):
 def test_a_shortlist_that_the_model_cannot_use_is_an_error():
     with pytest.raises(ValueError, match="the model uses none"):
         engine_of(TorchDecoder(random_model(32))).submit([5, EOS], DecodeConfig(shortlist=True), max_new_tokens=3)
+
+
+def test_several_tokens_end_a_text(model):
+    other, options = 5, DecodeConfig(temperature=1.5, seed=3)
+    sources = [source for source, *_ in requests(model)]
+
+    def decoded(**more):
+        return engine_of(model, **more).decode(Sources(sources, options, [14] * len(sources)))
+
+    n_cut = 0
+    for (before,), (after,) in zip(decoded(), decoded(end_ids=[other]), strict=True):
+        first = before.ids.index(other) + 1 if other in before.ids else len(before.ids)
+        n_cut += first < len(before.ids)
+        assert after.ids == before.ids[:first]
+    assert n_cut
+    searched = engine_of(model, end_ids=[other]).decode(Sources(sources, DecodeConfig(beam=3), [14] * len(sources)))
+    assert any(best.ids[-1] == other for best, *_ in searched)
+    assert all(other not in best.ids[:-1] for best, *_ in searched)
+
+
+def test_the_score_of_a_sample_is_that_of_a_search(model):
+    options = DecodeConfig(temperature=1.5, length_penalty=0.7)
+    for (best,) in engine_of(model).decode(Sources([source for source, *_ in requests(model)], options)):
+        expected = sum(best.log_probs) / ((5 + len(best.ids)) / 6) ** 0.7
+        assert best.score == pytest.approx(expected)

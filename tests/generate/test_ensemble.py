@@ -8,6 +8,7 @@ import pytest
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.generate.ensemble import Ensemble
+from glassformer.generate.protocol import ComputesLogits
 from glassformer.generate.rules import search_rules
 from glassformer.generate.search import beam_search
 from tests.generate.test_search import BANNED, EOS, VOCAB, WORDS, Table, sources
@@ -72,3 +73,13 @@ def test_a_token_that_no_member_allows_has_no_probability():
     logits = ensemble.logits(ids, state)
     assert np.flatnonzero(logits == -np.inf).tolist() == [EOS]
     assert np.exp(logits).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("banned", [(), BANNED])
+def test_the_best_tokens_are_those_of_the_logits(banned):
+    ensemble = Ensemble([Member(0), Member(1), Member(2)])
+    (state, ids), (other, _) = (ensemble.start(sources(*range(1, 6)), 9) for _ in range(2))  # more rows than one part
+    ((log_probs, tokens),) = ensemble.next_tokens([(ids, state)], 3, banned)
+    ((expected, best),) = ComputesLogits.next_tokens(ensemble, [(ids, other)], 3, banned)
+    assert tokens.tolist() == best.tolist()
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-5, atol=1e-6)

@@ -13,7 +13,10 @@ from glassformer.errors import ConfigError, UserError
 from glassformer.inspection.arrays import pack, unpack
 from glassformer.inspection.inputs import prepare_inputs
 from glassformer.inspection.inspect import inspect, rollout
+from glassformer.inspection.run_report import as_command
+from glassformer.tasks.documents import Document
 from glassformer.tasks.encoder import text_of_line
+from glassformer.tasks.origin import Origin
 from glassformer.tasks.steps import line_of
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.tokenizer import Tokenizer
@@ -325,8 +328,32 @@ def test_one_window_of_a_long_text_is_shown_with_a_note(name, family):
     assert "window 1 of" in first.notes[0]
     assert "window 2 of" in second.notes[0]
     assert first.attention[0].weights.shape[-1] <= 48
+    if name == "causal-lm":  # as in training, each window has the start token
+        assert [found.sides["text"].ids[0] for found in (first, second)] == [task.tokenizer.bos_id] * 2
 
 
 def test_an_option_of_the_search_is_refused_where_nothing_is_searched():
     with pytest.raises(ConfigError, match="classification: beam: only for models that generate text"):
         inspect(make("classification", "bert"), "a cat", beam=3)
+
+
+def test_the_command_of_a_fine_tuned_run_has_no_preset():
+    options = {"src": ["a.csv"], "out": "b", "preset": "base", "steps": 3}
+    assert "--preset base" in as_command(options)
+    assert "--preset" not in as_command({**options, "init_from": "bert"})
+
+
+def test_a_continuation_ends_at_all_end_tokens_of_the_model():
+    task = make("causal-lm", "gpt2")
+    n_prompt = len(task.prompt("the cat"))
+    ids = inspect(task, "the cat", **at_most(task, 8)).sides["text"].ids[n_prompt:]
+    end = ids[1]
+    task.origin = Origin(config={"eos_token_id": [task.tokenizer.eos_id, end]})
+    found = inspect(task, "the cat", **at_most(task, 8)).sides["text"].ids[n_prompt:]
+    assert found == ids[: ids.index(end)]  # the last token is predicted, and not read
+
+
+def test_a_loss_without_any_text_is_no_perfect_score():
+    task = make("bert-pretraining", "bert")
+    with pytest.raises(UserError, match="two lines that follow each other"):
+        task.evaluate([Document("one line", is_whole=True, path="f", line=1)])

@@ -8,8 +8,8 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from glassformer import checkpoint
-from glassformer.errors import ConfigError
-from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.errors import CheckpointError, ConfigError
+from glassformer.interop.huggingface import SENTENCE_FILE, export_folder, import_folder
 from glassformer.manifest import read_json
 from glassformer.tasks.registry import load
 from tests.interop.theirs import LINES, ragged, random_model, write_byte_level, write_wordpiece
@@ -261,3 +261,23 @@ def test_masked_tokens_are_predicted_as_by_transformers(kind, tmp_path):
             rtol=1e-4,
             atol=1e-6,
         )
+
+
+@pytest.mark.parametrize("settings", [{"max_seq_length": 9}, {"max_seq_length": None}, {}])
+def test_the_length_of_sentences_is_read_and_written(settings, tmp_path):
+    make("bert", "Model", tmp_path / "theirs")
+    (tmp_path / "theirs" / "modules.json").write_text(
+        json.dumps([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])
+    )
+    (tmp_path / "theirs" / SENTENCE_FILE).write_text(json.dumps(settings))
+    task = import_folder(tmp_path / "theirs", tmp_path / "ours")
+    assert load(tmp_path / "ours").max_len == task.max_len == settings.get("max_seq_length") or 23
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    assert import_folder(tmp_path / "back", tmp_path / "again").max_len == task.max_len
+
+
+def test_lower_case_before_a_tokenizer_with_capitals_is_refused(tmp_path):
+    make("roberta", "Model", tmp_path / "theirs")
+    (tmp_path / "theirs" / SENTENCE_FILE).write_text(json.dumps({"do_lower_case": True}))
+    with pytest.raises(CheckpointError, match="do_lower_case"):
+        import_folder(tmp_path / "theirs", tmp_path / "ours")

@@ -9,6 +9,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from glassformer.interop.huggingface import export_folder, import_folder
+from glassformer.manifest import read_json
 from glassformer.tasks.registry import load
 from tests.interop.theirs import TEXTS
 
@@ -42,3 +43,13 @@ def test_sentence_embeddings_of_import_and_export_are_those_of_transformers(mini
     torch.testing.assert_close(torch.from_numpy(found), embeddings(minilm, TEXTS), rtol=1e-4, atol=1e-4)
     export_folder(tmp_path / "ours", tmp_path / "back")
     torch.testing.assert_close(torch.from_numpy(found), embeddings(tmp_path / "back", TEXTS), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_texts_are_as_long_as_the_files_say(minilm, tmp_path):
+    import_folder(minilm, tmp_path / "ours")
+    task = load(tmp_path / "ours", device="cpu")
+    assert (task.config.max_len, task.max_len, task.capacity(())) == (512, 256, 254)
+    export_folder(tmp_path / "ours", tmp_path / "back")
+    found, expected = (read_json(path / "sentence_bert_config.json") for path in (tmp_path / "back", minilm))
+    assert found == expected

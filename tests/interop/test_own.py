@@ -139,6 +139,8 @@ def test_classifiers_with_other_pooling_than_berts_are_refused(sizes, pooling, t
         ("masked-lm", "bert", {"n_token_types": 0, "pre_norm": True}, "pre_norm = True"),
         ("masked-lm", "bert", {"n_token_types": 0, "position_offset": 2}, "position_offset = 2"),
         ("masked-lm", "bert", {"n_token_types": 0, "norm_eps": 1e-5}, "norm_eps = 1e-05"),
+        ("masked-lm", "bert", {"pre_norm": True, "activation": "relu"}, "activation = relu"),
+        ("masked-lm", "bert", {"position_offset": 1, "activation": "silu"}, "activation = silu"),
         ("translation", "rnn", {}, "a rnn"),
     ],
 )

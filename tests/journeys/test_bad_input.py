@@ -6,8 +6,11 @@ import shutil
 import pytest
 
 from glassformer import checkpoint
+from glassformer.cli import lines
 from glassformer.manifest import sha256
+from glassformer.tasks.registry import load
 from tests.documents.test_tmx import memory, tuv
+from tests.interop.ours import make
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
 from tests.tasks.test_terms import translator
 
@@ -508,3 +511,57 @@ def test_score_needs_two_different_languages(without_languages, tmp_path, langua
 def test_languages_without_effect_for_the_task(corpus, tmp_path):
     done = train(corpus, tmp_path / "r", "--task", "causal-lm", "--languages", "en", "fr")
     refused(done, 2, "--languages: without effect for the task causal-lm")
+
+
+@pytest.mark.filterwarnings("ignore:at least one text:UserWarning")
+def test_the_advice_for_long_pairs_leads_to_summaries(tmp_path):
+    write_lines(tmp_path / "docs.txt", [f"{'a b c ' * (60 if i % 5 == 0 else 2)}{i}" for i in range(100)])
+    write_lines(tmp_path / "sums.txt", [f"d {i}" for i in range(100)])
+    files = [tmp_path / "docs.txt", tmp_path / "sums.txt"]
+    options = ["--steps", 2, "--max-len", 60, *SMALL, *RARE]
+    done = glassformer("train", *files, "--out", tmp_path / "r", *options)
+    refused(done, 1, "%) are longer than 59 tokens", "--task summarization")
+    done = glassformer("train", *files, "--task", "summarization", "--out", tmp_path / "s", *options)
+    assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "s").name == "summarization"
+    for sides in (files, ["--src", files[0], "--ref", files[1]]):
+        done = glassformer("evaluate", tmp_path / "s", *sides, "--max-length", 2)
+        assert done.returncode == 0, done.stderr
+        assert "ROUGE-1" in done.stdout
+
+
+def test_a_preset_beside_a_model_to_start_from_is_refused(corpus, tmp_path):
+    first = tmp_path / "first"
+    assert train(corpus, first).returncode == 0
+    files = [corpus / "train.en", corpus / "train.fr"]
+    done = glassformer("train", *files, "--init-from", first, "--preset", "big", "--out", tmp_path / "r", "--steps", 1)
+    refused(done, 2, "--preset big: has no effect with --init-from")
+
+
+def test_outputs_of_a_loss_are_refused_and_the_file_stays(tmp_path):
+    make("causal-lm", "gpt2").save(tmp_path / "lm")
+    write_lines(tmp_path / "test.txt", ["a cat"] * 9)
+    write_lines(tmp_path / "results.txt", ["kept"])
+    done = glassformer("evaluate", tmp_path / "lm", tmp_path / "test.txt", "--out", tmp_path / "results.txt")
+    refused(done, 2, "--out: causal-lm has a loss, and no outputs")
+    assert (tmp_path / "results.txt").read_text() == "kept\n"
+
+
+def test_a_test_set_without_examples_cannot_be_compared_on(tmp_path):
+    make("classification").save(tmp_path / "it")
+    table = write_lines(tmp_path / "test.csv", ["text,label"])
+    done = glassformer("compare", tmp_path / "it", tmp_path / "it", table)
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    blank = write_lines(tmp_path / "blank.csv", ["text,label", " ,yes", " ,no"])
+    refused(glassformer("compare", tmp_path / "it", tmp_path / "it", blank), 2, "no examples to compare on")
+
+
+def test_equal_lines_have_other_samples_in_each_chunk(tmp_path, monkeypatch):
+    make("causal-lm", "gpt2").save(tmp_path / "lm")
+    monkeypatch.setattr(lines, "MAX_CHUNK_LINES", 3)
+    done = glassformer("complete", tmp_path / "lm", "--max-length", 12, stdin="the cat\n" * 6)
+    found = done.stdout.split("\n")[:-1]
+    assert (done.returncode, len(found), len(set(found))) == (0, 6, 6)
+    again = glassformer("complete", tmp_path / "lm", "--max-length", 12, stdin="the cat\n" * 6)
+    assert again.stdout == done.stdout

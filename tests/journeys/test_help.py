@@ -1,8 +1,11 @@
 """Help texts of the command line."""
 
+import io
 import re
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +14,7 @@ from glassformer.cli.options import GROUPS, RARE
 from glassformer.corpora.pair_formats import PAIR_FORMATS
 from glassformer.corpora.terms import PATTERNS
 from glassformer.decode_config import DecodeConfig
+from glassformer.errors import ConfigError
 from glassformer.tasks.causal_lm import DEFAULT_MAX_NEW_TOKENS, LanguageModel
 from glassformer.tasks.summarization import MAX_SUMMARY, Summarizer
 from glassformer.train_config import TrainConfig
@@ -78,3 +82,42 @@ def test_a_package_that_is_not_installed_is_named(capsys, monkeypatch):
     assert end.value.code == 2
     assert "`glassformer evaluate` needs sacrebleu" in (err := capsys.readouterr().err)
     assert "pip install 'glassformer[eval]'" in err
+
+
+def test_output_is_utf8_whatever_the_locale(monkeypatch):
+    for environment, expected in (({}, "Привет é\n".encode()), ({"PYTHONIOENCODING": "cp1252"}, b"?????? \xe9\r\n")):
+        data = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(data, encoding="cp1252", errors="replace", newline="\r\n"))
+        monkeypatch.setattr(cli.os, "environ", environment)
+        cli.write_utf8()
+        print("Привет é", flush=True)
+        assert data.getvalue() == expected
+    monkeypatch.setattr(sys, "stdout", io.StringIO())  # as where Python code redirects it
+    cli.write_utf8()
+
+
+def test_a_damaged_installation_and_a_wrong_variable_do_not_hide_the_versions(monkeypatch, capsys):
+    monkeypatch.setattr("importlib.metadata.distributions", lambda: [SimpleNamespace(name=None, version=None)])
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    cli.main(["--version", "--verbose"])
+    assert "python" in capsys.readouterr().out
+    monkeypatch.setattr("glassformer.kernels.library.implementation", wrong_variable)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--version", "--verbose"])
+    assert (end.value.code, capsys.readouterr().err) == (2, "error: GLASSFORMER_KERNELS: unknown\n")
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
+
+
+def wrong_variable():
+    raise ConfigError("GLASSFORMER_KERNELS: unknown")
+
+
+def test_the_server_is_refused_on_windows(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "en-fr"])
+    assert "not available on Windows" in capsys.readouterr().err

@@ -190,3 +190,14 @@ def test_a_table_on_standard_input_is_mentioned(opinions):
         done = glassformer("classify", opinions, stdin=f"{header}\n1,a film\n")
         assert done.stdout.count("\n") == 2
         assert ("names of columns" in done.stderr) == is_mentioned, header
+
+
+def test_unquoted_tsv_stays_without_quotes(tmp_path):
+    file = write_lines(tmp_path / "new.tsv", ["id\ttext", '1\tHe said "yes".', "2\t"])
+    head, first, second = read_rows(file, [], lambda message: None)
+    assert head.extended({"prediction": ""}) == "id\ttext\tprediction"
+    assert first.extended({"prediction": 'Il a dit\t"oui".'}) == '1\tHe said "yes".\tIl a dit "oui".'
+    assert second.extended({"prediction": ""}) == "2\t\t"
+    quoted = write_lines(tmp_path / "quoted.tsv", ["id\ttext", '1\t"a\tb"'])
+    (_, row) = read_rows(quoted, [], lambda message: None)
+    assert row.extended({"prediction": 'a "b"'}) == '1\t"a\tb"\t"a ""b"""'

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import pytest
 
 import glassformer as gf
+from glassformer import devices
+from glassformer.errors import ConfigError
 from glassformer.kernels.library import load
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
 from glassformer.models.llama import Llama, LlamaConfig
@@ -230,3 +232,13 @@ def test_the_api_and_pipelines_use_no_torch(models, blocked):
     assert done[0].stdout.endswith("False\n"), done[0].stderr
     assert done[1].stdout == done[0].stdout, done[1].stderr
     assert json.loads(done[0].stdout.removesuffix(" False\n"))
+
+
+@pytest.mark.parametrize(("missing", "name"), [("torch", "PyTorch"), ("jaxtyping", "jaxtyping")])
+def test_torch_alone_is_not_enough_for_models_in_torch(missing, name, monkeypatch):
+    found = devices.importlib.util.find_spec
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None if name == missing else found(name))
+    monkeypatch.setattr(devices, "may_have_gpu", lambda: True)
+    assert devices.pick_device("auto") == "cpu"
+    with pytest.raises(ConfigError, match=f"A training needs {name}, which is not installed"):
+        devices.require_torch("A training")

@@ -10,6 +10,7 @@ from glassformer.corpora.bilingual import Counts, read_entries
 from glassformer.corpora.example import Example
 from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.errors import ConfigError
+from glassformer.learning import translation as module
 from glassformer.learning.inline_codes import COPIED, copied_word, with_code
 from glassformer.learning.lexicon import Lexicon
 from glassformer.learning.translation import TranslationObjective
@@ -179,3 +180,19 @@ def test_the_codes_of_a_file_are_used_if_both_sides_have_them(tmp_path, write, f
     assert [(example.src, example.tgt) for example in found if example.marked][1::2] == [*filter(None, wanted)]
     assert logged[0].endswith(", and 2 with those of their files.")
     assert list(objective().extended(iter(examples), lambda: iter(examples), logged.append)) == examples
+
+
+def test_pairs_that_are_too_long_are_not_aligned(monkeypatch):
+    tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], vocab_size=300)
+    sizes = TransformerConfig(vocab_size=tokenizer.vocab_size, d_model=8, n_heads=2, d_ff=8, max_len=40)
+    objective = TranslationObjective(Translator.build(sizes, tokenizer))
+    long = Example(" ".join(f"a{i}" for i in range(50)), "b", "f", 1)
+    examples = [long, *(Example(*pair, "f", 1) for pair in PAIRS)]
+    aligned = []
+    monkeypatch.setattr(module, "Lexicon", lambda pairs: aligned.append(pairs) or Lexicon(pairs))
+    monkeypatch.setattr(module, "with_code", lambda pair, *_: aligned.append([pair]))
+    monkeypatch.setattr(module, "CODE_FRACTION", 1.0)
+    found = list(objective.with_codes(iter(examples), lambda: iter(examples), lambda message: None))
+    assert found == examples
+    assert len(aligned) == 1 + len(PAIRS)
+    assert all(long.src not in pair for pairs in aligned for pair in pairs)

@@ -1,5 +1,7 @@
 """metrics.labels against scikit-learn."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -112,3 +114,15 @@ def test_invalid_arguments_raise_value_error(predicted, expected, labels, messag
         label_statistics(predicted, expected, labels)
     with pytest.raises(ValueError, match=message):
         confusion(predicted, expected, labels)
+
+
+def test_memory_does_not_grow_with_examples_times_classes():
+    rng = np.random.default_rng(0)
+    predicted, expected = (list(map(str, rng.integers(0, 2000, 20_000))) for _ in range(2))
+    tracemalloc.start()
+    try:
+        found = matthews(predicted, expected)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    assert found == pytest.approx(sklearn.matthews_corrcoef(expected, predicted))

@@ -12,8 +12,10 @@ transformers = pytest.importorskip("transformers")
 
 import glassformer as gf
 from glassformer import checkpoint, pipeline
+from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.interop.huggingface import import_folder
+from glassformer.generate.request import Sources
+from glassformer.interop.huggingface import export_folder, import_folder
 from glassformer.tasks.origin import FILE
 from tests.pipelines.conftest import assert_same
 
@@ -38,6 +40,7 @@ def imported(folder, tmp_path_factory):
 
 
 SHORT = {"max_new_tokens": 9}
+GREEDY = DecodeConfig(beam=1, no_repeat_ngram_size=0)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,48 @@ def test_chats_are_those_of_the_original(folder, tmp_path):
     options = {"max_new_tokens": 6, "do_sample": False}
     expected = pipeline("text-generation", tmp_path / "theirs")(CHAT, **options)
     assert pipeline("text-generation", tmp_path / "ours")(CHAT, **options) == expected
+
+
+def test_an_export_keeps_template_prefixes_and_generation_parameters(folder, imported, tmp_path):
+    shutil.copytree(folder("gpt2"), tmp_path / "theirs")
+    template = "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{{ eos_token }}{% endfor %}"
+    (tmp_path / "theirs" / "chat_template.jinja").write_text(template)
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    export_folder(tmp_path / "ours", tmp_path / "exported")
+    export_folder(imported("t5-asked"), tmp_path / "t5")
+    expected, found = (
+        transformers.AutoTokenizer.from_pretrained(tmp_path / name).apply_chat_template(CHAT, tokenize=False)
+        for name in ("theirs", "exported")
+    )
+    assert found == expected
+    for name in ("prefix", "task_specific_params"):
+        found, expected = (
+            getattr(transformers.AutoConfig.from_pretrained(path), name, None)
+            for path in (tmp_path / "t5", folder("t5-asked"))
+        )
+        assert found == expected
+    found, expected = (
+        transformers.GenerationConfig.from_pretrained(path) for path in (tmp_path / "t5", folder("t5-asked"))
+    )
+    assert found == expected
+    assert pipeline("summarization", tmp_path / "t5", **SHORT)(CAT) == pipeline(
+        "summarization", folder("t5-asked"), **SHORT
+    )(CAT)
+
+
+def test_all_end_tokens_of_the_original_end_a_text(folder, tmp_path):
+    shutil.copytree(folder("gpt2"), tmp_path / "theirs")
+    path = tmp_path / "theirs" / "generation_config.json"
+    config = json.loads(path.read_text())
+    task = gf.load(import_folder(tmp_path / "theirs", tmp_path / "first") and tmp_path / "first", device="cpu")
+    ((best,),) = task.engine(GREEDY).decode(Sources([task.prompt(CAT)], GREEDY, [12]))
+    other = next(i for i in best.ids[1:] if i != best.ids[0])
+    path.write_text(json.dumps({**config, "eos_token_id": [task.tokenizer.eos_id, other], "pad_token_id": other}))
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    task = gf.load(tmp_path / "ours", device="cpu")
+    assert (task.end_ids, other in task.banned_ids) == ((other,), False)
+    ((found,),) = task.engine(GREEDY).decode(Sources([task.prompt(CAT)], GREEDY, [12]))
+    assert found.ids == best.ids[: best.ids.index(other) + 1]
 
 
 def test_a_model_that_is_saved_again_has_the_same_outputs(imported, tmp_path):

@@ -14,6 +14,7 @@ from glassformer.models.decoding import decodable
 from glassformer.models.rnn import Rnn, RnnConfig
 from glassformer.recording.precision import in_precision, runtime_of
 from glassformer.recording.recorder import UnsupportedError
+from glassformer.runtime import model as model_module
 from glassformer.runtime.model import RuntimeModel
 from tests.generate.sources import unpadded
 from tests.runtime.models import MAX_LEN, MODELS, VOCAB, model_of, transformer, verify
@@ -317,3 +318,33 @@ def test_a_shortlist_of_all_tokens_changes_nothing_in_any_instruction_set():
             results.append([x.tolist() for x in decoder.next_tokens([(last, state)], 5)[0]])
         assert results[0] == results[1]
     KERNELS.select(next(iter(KERNELS.supported)))
+
+
+@pytest.mark.parametrize("name", ["transformer", "GPT-2"])
+@pytest.mark.parametrize("limits", [{}, {"MAX_ROWS": 5, "MAX_READ": 9, "MAX_LOGITS": 2 * VOCAB}])
+def test_scores_do_not_depend_on_what_is_computed_together_and_take_memory_for_a_part(name, limits, monkeypatch):
+    decoder, rng = runtime_of(FAMILIES[name], KERNELS), np.random.default_rng(2)
+    has_sources = decoder.encode is not None
+    texts, others = ([rng.integers(3, VOCAB, rng.integers(1, MAX_LEN)).tolist() for _ in range(200)] for _ in range(2))
+    source_of = sorted(rng.integers(0, 200, 200).tolist()) if has_sources else []
+    given = others if has_sources else []
+
+    def scored(which):
+        inputs = [[BOS, *texts[i][:-1]] for i in which]
+        return decoder.score(inputs, [texts[i] for i in which], given, [source_of[i] for i in which if has_sources])
+
+    expected = [scored([i])[0] for i in range(200)]
+    for constant, value in limits.items():
+        monkeypatch.setattr(model_module, constant, value)
+    assert scored(range(200)) == expected
+    assert decoder.sources.n_free == decoder.sources.capacity
+    assert decoder.targets.n_free == decoder.targets.capacity
+    if limits:
+        assert decoder.sources.capacity <= 1024
+
+
+def test_slots_of_sources_are_those_of_a_part():
+    decoder = runtime_of(FAMILIES["transformer"], KERNELS)
+    sources = [[5] * (MAX_LEN - 1)] * 2000
+    decoder.score([[BOS, 5]] * 2000, [[5, 6]] * 2000, sources, range(2000))
+    assert decoder.sources.capacity <= 2 * model_module.MAX_READ

@@ -185,3 +185,24 @@ def test_the_answer_has_the_notes_of_a_file(server):
     found = docx.Document(io.BytesIO(download(server, answer).body))
     expected = " ".join(server.translate("The cat.").json["translatedText"].split())
     assert [paragraph.text for paragraph in found.paragraphs] == [CONTROLS.sub("", expected)]
+
+
+def test_html_says_what_is_missing_and_cut_off(server):
+    terms = [["cat", "Wort " * 30]]
+    plain = server.translate("The cat sat on the mat.", terms=terms).json
+    found = server.translate("<p>The cat sat on the mat.</p>", terms=terms, format="html").json
+    assert found["missing"] == plain["missing"]
+    assert found.get("truncated") == plain.get("truncated")
+    both = server.translate(["<p>42</p>", "<p>The cat sat on the mat.</p>"], terms=terms, format="html").json
+    assert both["missing"] == [[], plain["missing"]]
+
+
+def test_notes_name_missing_terms_and_what_is_cut_off(server):
+    lines = ["The cat sat on the mat.", "The cat. The cat. The cat. The cat.", "42"]
+    found = [server.translate(line, terms=[["cat", "Wort " * 30]]).json for line in lines]
+    n_cut, n_missing = (sum(bool(each.get(name)) for each in found) for name in ("truncated", "missing"))
+    terms = json.dumps([["cat", "Wort " * 30]])
+    answer = upload(server, "a.txt", "\n".join(lines).encode(), terms=terms).json
+    assert n_missing == 2
+    expected = [f"{n_cut} cut off at the maximum length"] if n_cut else []
+    assert answer["notes"] == [*expected, f"2 without a term of the glossary: {('Wort ' * 30).strip()}"]

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from glassformer.decode_config import DecodeConfig
+from glassformer.serve.worker.jobs import LINE_END
 from glassformer.tasks.registry import load
 from tests.interop.ours import make
 from tests.serve import contract
@@ -255,7 +256,7 @@ def test_a_translation_begins_with_the_prefix(server):
 
 @pytest.mark.parametrize("prefix", ["", "the dog"])
 def test_alternatives_after_a_prefix_continue_with_different_words(server, prefix):
-    found = server.translate("The cat sat.", prefix=prefix, alternatives=4, beam=2).json
+    found = server.translate("A cat", prefix=prefix, alternatives=4, beam=2).json
     texts = [found["translatedText"], *found["alternatives"]]
     assert (1 if prefix else 2) <= len(texts) <= 5
     assert all(text.startswith(prefix) for text in texts)
@@ -384,3 +385,13 @@ def test_a_wrong_method_is_answered_with_all_that_the_path_has(server):
     answer = server.request("OPTIONS", "/translate")
     assert answer.status == 405
     assert answer.headers["allow"] == "GET, POST"
+
+
+def test_answers_say_which_translations_are_cut_off(server, translator):
+    texts = [text for text in TEXTS if text]
+    lines = [translator.translate(LINE_END.split(text), DecodeConfig(precision="auto")) for text in texts]
+    expected = [any(best.is_truncated for best, *_ in nbests) for nbests in lines]
+    assert len(set(expected)) == 2
+    assert server.translate(texts).json["truncated"] == expected
+    for text, is_cut in zip(texts, expected, strict=True):
+        assert server.translate(text).json.get("truncated", False) == is_cut

@@ -161,7 +161,7 @@ def test_max_tokens_and_stop_limit_translations(server, folder, stream):
     tokenizer = load(folder / "en-de", device="cpu").tokenizer
 
     def answer(**fields):
-        found = chat(server, "The cat sat on a mat.", model="en-de", stream=stream, **fields)
+        found = chat(server, "The cat sat.", model="en-de", stream=stream, **fields)
         if not stream:
             choice = found.json["choices"][0]
             return choice["message"]["content"], choice["finish_reason"], found.json["usage"]
@@ -180,6 +180,12 @@ def test_max_tokens_and_stop_limit_translations(server, folder, stream):
     assert answer(max_tokens=10**9)[:2] == (whole, "stop")
     stop = whole[4:7]
     assert answer(stop=[stop])[:2] == (whole[: whole.index(stop)], "stop")
+
+
+def test_a_translation_that_is_cut_off_says_so(server):
+    found = chat(server, "The cat. " * 20, model="en-de").json["choices"][0]
+    assert server.translate("The cat. " * 20).json["truncated"] is True
+    assert found["finish_reason"] == "length"
 
 
 def test_max_tokens_above_the_limit_are_the_limit(server):

@@ -140,3 +140,19 @@ def test_what_cannot_be_updated_is_one_clear_error(model, tmp_path):
     (tmp_path / "new").mkdir()
     with pytest.raises(ConfigError, match="exists already"):
         update(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("trained", "expected"),
+    [
+        ({"lr": 8e-3}, 0.002),
+        ({"lr": 7e-4}, 7e-4 / 4),
+        ({"lr": 1e-4, "init_from": "bert"}, 1e-4),
+        ({"lr": 0.01, "init_from": "bert"}, 0.002),
+        ({}, 0.002),
+    ],
+)
+def test_the_learning_rate_suits_the_training_that_is_continued(tmp_path, trained, expected):
+    values = "".join(f"{name} = {value!r}\n" for name, value in trained.items())
+    (tmp_path / "run.toml").write_text(f'src = ["a"]\nout = "b"\n{values}')
+    assert correction.learning_rate(tmp_path) == pytest.approx(expected)

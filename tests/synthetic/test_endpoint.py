@@ -285,3 +285,16 @@ def test_a_server_that_closes_a_connection_does_not_end_the_program():
     process.kill()
     process.communicate()
     assert "trying again" in line
+
+
+@pytest.mark.parametrize("key", ["sk-1\r", "sk 1", "“sk-1”", "sk-1\n"])
+def test_a_key_that_no_header_can_have_is_refused_without_showing_it(key):
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY") as caught:
+        EndpointTeacher(EndpointOptions("http://127.0.0.1", "name", "{text}", key))
+    assert "sk" not in str(caught.value)
+
+
+def test_half_a_character_in_an_answer_is_replaced(tmp_path):
+    with serving(lambda message, n: "a \ud83d") as server:
+        found = ask(teacher(server), SOURCES[:1], tmp_path, lambda message: None)
+    assert [answer.texts for answer in found] == [("a \ufffd",)]

@@ -18,7 +18,7 @@ def language() -> Language:
 
 
 def reason(source: str, text: str, language: Language | None = None, **answer) -> str:
-    return Filter(language).reason(source, text, Answer((text,), **answer))
+    return Filter(language, of_chats=True).reason(source, text, Answer((text,), **answer))
 
 
 def test_usual_translations_are_used(language):
@@ -77,3 +77,9 @@ def test_the_report_has_the_counts_and_the_first_of_each():
 def test_the_usual_length():
     assert typical_ratio([("ab", "abcd"), ("ab", "abc"), ("", "x"), ("ab", "abcdefgh")]) == 2.0
     assert typical_ratio([]) == 1.0
+
+
+@pytest.mark.parametrize("text", ["I can't come.", "I'm sorry, I'm late.", "Note: the door is open."])
+def test_translators_do_not_talk_about_their_translations(text):
+    assert Filter(of_chats=True).reason("Je ne peux pas.", text, Answer((text,))) == "talks about the translation"
+    assert Filter().reason("Je ne peux pas.", text, Answer((text,))) == ""

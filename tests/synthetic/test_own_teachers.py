@@ -2,14 +2,17 @@
 
 import pytest
 
+from glassformer import checkpoint
 from glassformer.errors import ConfigError, CorpusError, UserError
 from glassformer.lock import locked
 from glassformer.synthetic import distillation, own_teachers
 from glassformer.synthetic.answers import ANSWERS, Answer
 from glassformer.synthetic.ask import ask
 from glassformer.synthetic.distillation import distill, pairs_of
+from glassformer.synthetic.teachers import identity_of
 from glassformer.synthetic.train import train
 from glassformer.train_config import TrainConfig
+from tests.interop.ours import make
 from tests.journeys.conftest import write_lines
 
 
@@ -132,3 +135,36 @@ def test_keys_of_a_table_are_not_of_a_dev_set_of_two_texts(tmp_path):
     )
     assert pairs_of(config) == [("a cat", "un chat")]
     assert pairs_of(config, "dev_") == [("a dog", "un chien")]
+
+
+@pytest.mark.parametrize("option", [{"n_teachers": 2}, {"more_tgt": ("m.b",)}])
+def test_files_of_one_side_only_are_named_before_anything_is_made(tmp_path, option):
+    files = [write_lines(tmp_path / name, ["a b"] * 9) for name in ("s.a", "t.a", "s.b")]
+    out = tmp_path / "out"
+    with pytest.raises(ConfigError, match="2 source files for 1 target files"):
+        train(TrainConfig(src=tuple(files[:2]), tgt=(files[2],), out=out, steps=1, **option), quiet=True)
+    assert not out.exists()
+
+
+def test_a_chain_goes_on_if_its_folder_was_moved_or_is_named_otherwise(tmp_path, monkeypatch):
+    folder = tmp_path / "run" / distillation.FOLDER
+    text = folder / own_teachers.TEXT / "train.src"
+    text.parent.mkdir(parents=True)
+    text.write_text("a\n")
+    monkeypatch.chdir(tmp_path)
+    assert distillation.is_in(text, folder)
+    assert distillation.is_in(text.relative_to(tmp_path), folder)
+    assert distillation.is_in(text, folder.relative_to(tmp_path))
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert distillation.is_in(text, tmp_path / "moved" / distillation.FOLDER)
+    assert not distillation.is_in(tmp_path / "other.src", tmp_path / "moved" / distillation.FOLDER)
+    assert not distillation.is_in(folder / "other.src", tmp_path / "moved" / distillation.FOLDER)
+
+
+def test_a_confidence_that_is_added_to_a_teacher_changes_no_answer(tmp_path):
+    make("translation", "transformer").save(tmp_path / "it")
+    before = identity_of(tmp_path / "it")
+    checkpoint.add_file(tmp_path / "it", "confidence.json", "{}")
+    assert identity_of(tmp_path / "it") == before
+    checkpoint.add_file(tmp_path / "it", "config.json", "{}")
+    assert identity_of(tmp_path / "it") != before

@@ -122,3 +122,15 @@ def test_learned_positions_start_as_sinusoids_in_narrow_models_and_as_published_
     assert narrow[7, 0].item() == pytest.approx(0.16 * math.sin(7))
     assert narrow[7, 3].item() == pytest.approx(0.16 * math.cos(7 / 10000 ** (2 / 192)))
     assert begin(768).std().item() == pytest.approx(0.02 if family == "gpt2" else 0.88 * 0.02, rel=0.03)
+
+
+@pytest.mark.parametrize("max_new_tokens", [1, 10, 30])
+def test_a_prompt_that_is_cut_keeps_its_start_token(task, max_new_tokens):
+    warnings = []
+    ids = task.prompt("abc" * 30)
+    n_kept = max(41 - max_new_tokens, 20)
+    found = task.truncate_prompt(ids, max_new_tokens, warnings.append)
+    assert found == [task.tokenizer.bos_id, *ids[-(n_kept - 1) :]]
+    assert len(warnings) == 1
+    assert task.truncate_prompt(found, max_new_tokens, warnings.append) == found
+    assert len(warnings) == 1

@@ -18,6 +18,7 @@ from glassformer.tasks.classification import Classifier
 from glassformer.tasks.confidence import (
     FILE,
     MAX_DECODED,
+    MIN_WORDS,
     N_FEATURES,
     Confidence,
     expected_calibration_error,
@@ -244,3 +245,9 @@ def test_the_time_for_the_words_of_a_long_text_grows_with_its_length():
 
     words_of(ids, Counting())
     assert sum(decoded) < 20 * len(ids)
+
+
+def test_words_for_the_fit_and_its_test_are_needed():
+    task = translator()
+    with pytest.raises(UserError, match=f"at least {2 * MIN_WORDS} words"):
+        fit_confidence(task, LINES * 5, LINES * 5)

@@ -301,3 +301,42 @@ def test_whether_a_model_was_trained_on_pairs_is_in_its_folder(tmp_path, name, r
     config = json.loads((tmp_path / "copy" / "config.json").read_text())
     del config["inputs"], config["task"]  # as in a folder of an earlier version
     assert type(model).from_folder(tmp_path / "copy", config, torch.device("cpu")).inputs == ()
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_text_that_fits_with_its_special_tokens_is_not_cut(pair):
+    task = build(Classifier, ("X", "Y"))
+    n = MAX_LEN - (3 if pair else 2)
+    text, longer = (" ".join(["cat"] * k) for k in (n - pair, n + 1 - pair))
+    warnings = []
+
+    def rows(text):
+        return task.encode_truncated([(text, "sat") if pair else text], lambda i, what: warnings.append(what))
+
+    ((first, second),) = rows(text)
+    assert (len(first) + len(second), warnings) == (n, [])
+    ((first, second),) = rows(longer)
+    assert (len(first) + len(second), len(warnings)) == (n, 1)
+    assert f"maximum length of {n} tokens" in warnings[0]
+    examples = [Labeled(x, "sat" if pair else None, "X", "f", 1) for x in (text, longer)]
+    encoded, left_out = objective_of(task).encode(examples)
+    assert (len(encoded), left_out) == (1, examples[1:])
+
+
+def test_a_sentence_embedder_reads_as_many_tokens_as_its_files_say():
+    task = build(SentenceEmbedder, ())
+    long, cut = (" ".join(WORDS[:1] * n) for n in (12, 8))
+    whole = task([long])
+    task.sentence_max_len = ("10",)
+    with pytest.warns(UserWarning, match="maximum length of 8 tokens"):
+        found = task([long])
+    np.testing.assert_array_equal(found, task([cut]))
+    assert np.abs(found - whole).max() > 0.01
+    task.sentence_max_len = ("999",)
+    np.testing.assert_array_equal(task([long]), whole)
+
+
+def test_a_tab_in_a_line_is_text_for_an_embedder():
+    task = build(SentenceEmbedder, ())
+    (line,) = task.run(["the cat\tsat"])
+    assert json.loads(line) == [round(x, 6) for x in task("the cat\tsat")[0].tolist()]

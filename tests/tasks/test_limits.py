@@ -12,6 +12,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.tasks import repair
 from glassformer.tasks.terms import Terms
+from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import record_of
 from tests.inspection.models import make
 from tests.tasks.test_terms import LINES, translator
@@ -100,3 +101,15 @@ def test_sources_among_several_translations_are_named():
     ((first, second),) = translator().translate(["a dog"], DecodeConfig(beam=2, nbest=2))
     record = record_of([first, replace(second, is_untranslated=True)])
     assert ["untranslated" in each for each in record["nbest"]] == [False, True]
+
+
+@pytest.mark.parametrize("options", [{}, {"prefix": "the"}])
+def test_a_sample_does_not_depend_on_the_other_texts(options):
+    task = translator()
+    options = DecodeConfig(temperature=1.5, seed=3, batch_tokens=4096, **options)
+    others = ["a dog slept", "the cat " * 60, ""]
+    (first, last), *found = (
+        [nbest[0].text for nbest in task.translate(["a dog", other, LINES[0]], options, warn=no_op)][::2]
+        for other in others
+    )
+    assert all(texts == [first, last] for texts in found)

@@ -1,6 +1,7 @@
 """Translation memories: an equal text is not translated anew; of a similar text, the translation is repaired."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks import repair
-from glassformer.tasks.memories import read_memory
+from glassformer.tasks.memories import memory_of, read_memory
 from glassformer.tasks.repair import repaired
 from glassformer.tasks.translated import record_of
 from glassformer.tasks.translation import Translator
@@ -163,6 +164,7 @@ def test_a_similar_text_is_used_if_the_model_does_not_say_it_already(path, monke
     )
     assert (plain[0].match, used[0].text) == (None, "die Katze saß auf einer Matte")
     assert used[0].match.similarity == pytest.approx(5 / 6)
+    assert (plain[0].is_truncated, used[0].is_truncated) == (True, False)
     assert used[0].log_probs == task.score(["the cat sat on a mat"], [used[0].text])[0]
     assert used[0].tokens == [task.tokenizer.token(i) for i in used[0].ids]
     assert record_of(used)["match"]["source"] == "the cat sat on the mat"
@@ -224,3 +226,19 @@ def test_a_repair_that_is_the_output_uses_nothing_of_the_memory(path, monkeypatc
     monkeypatch.setattr(repair, "repaired", lambda *arguments: output.text)
     (found,) = repair.from_similar(task, [("a dog came", output, match)], DecodeConfig(), None)
     assert not found.match.used
+
+
+def test_a_folder_is_read_again_when_a_file_in_it_has_changed(path, tmp_path):
+    folder = tmp_path / "memories" / "more"
+    folder.mkdir(parents=True)
+    (folder / "a.tmx").write_text(memory(tuv("en", "a dog came") + tuv("de", "ein Hund kam")))
+    options = DecodeConfig(memory=(tmp_path / "memories",))
+    task = translator()
+    assert memory_of(task, options) is (first := memory_of(task, options))
+    os.utime(folder / "a.tmx", (1, 1))
+    assert memory_of(task, options) is not first
+    (folder / "a.tmx").write_text(memory(tuv("en", "a dog came") + tuv("de", "ein Hund ist da")))
+    assert first.exact("a dog came").target == "ein Hund kam"
+    assert memory_of(task, options).exact("a dog came").target == "ein Hund ist da"
+    (folder / "b.tmx").write_text(memory(tuv("en", "a cat") + tuv("de", "eine Katze")))
+    assert len(memory_of(task, options)) == 2

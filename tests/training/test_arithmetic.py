@@ -103,3 +103,10 @@ def test_decoding_is_in_fp32_where_int8_is_not_faster(monkeypatch):
         monkeypatch.setenv("XDG_CACHE_HOME", f"/nonexistent/{i}")
         monkeypatch.setattr(measurement, "measure", lambda c, times=times: dict(zip(c, times, strict=True)))
         assert fastest(CPU, config) == chosen
+
+
+def test_the_time_of_several_processes_adds_up(seconds):
+    seconds["bf16 kernels"] = 0.5
+    one, three = (a.available_flop(options(minutes=10), CPU, n) for n in (1, 3))
+    assert three == pytest.approx(3 * one)
+    assert a.available_flop(options(steps=10), CPU, 1) is None

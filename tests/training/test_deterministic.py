@@ -5,7 +5,6 @@ import torch
 
 from glassformer.train_config import TrainConfig
 from glassformer.training import environment
-from glassformer.training.distributed import Processes
 
 
 @pytest.mark.parametrize(
@@ -19,7 +18,7 @@ def test_algorithms_are_deterministic_on_a_cpu_and_where_asked(monkeypatch, devi
     threads = torch.get_num_threads()
     config = TrainConfig(src=("a",), out="b", threads=threads, device=device, deterministic=deterministic)
     with torch.random.fork_rng(devices=[]):
-        environment.configure_torch(config, Processes())
+        environment.configure_torch(config)
     assert calls == [True] * expected
     assert ("CUBLAS_WORKSPACE_CONFIG" in os.environ) == (device == "cuda" and expected)
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from glassformer import cgroups
 from glassformer.errors import UserError
 from glassformer.memory import available_bytes, is_out_of_memory, proc_bytes
 from glassformer.models.families import FAMILIES
@@ -158,9 +159,10 @@ def test_the_allocator_of_the_cpu_raises_such_an_error():
 def test_available_memory_is_known_on_linux_and_below_the_limit_of_a_container(monkeypatch, tmp_path):
     total = proc_bytes(Path("/proc/meminfo"), "MemTotal")
     assert 0 < available_bytes("cpu") < total
-    read_text = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda path: "4096\n" if path.name == "memory.max" else read_text(path))
+    monkeypatch.setattr(cgroups, "free_bytes", lambda: 4096)
     assert available_bytes("cpu") == 4096
+    monkeypatch.setattr(cgroups, "free_bytes", lambda: None)
+    assert 0 < available_bytes("cpu") < total
     monkeypatch.setattr(Path, "read_text", lambda path: "max\n")
     assert available_bytes("cpu") is None
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 1000))

@@ -4,10 +4,14 @@ import json
 import shutil
 
 import pytest
+import torch
 
 from glassformer.errors import ConfigError, UserError
+from glassformer.learning.classification import ClassificationObjective
 from glassformer.tasks.question_answering import QuestionAnswerer
+from glassformer.tasks.registry import load
 from glassformer.train_config import TrainConfig
+from glassformer.training import options
 from glassformer.training import run as module
 from glassformer.training.model_card import usage_example
 from glassformer.training.progress import Reporter
@@ -118,3 +122,70 @@ def test_info_prints_the_labels_and_their_counts(labeled, tmp_path):
     assert "labels               a b" in lines
     counts = next(line for line in lines if line.startswith("  labels "))
     assert [text.split()[0] for text in counts.split(maxsplit=1)[1].split(", ")] == ["a", "b"]
+
+
+def test_the_preset_is_chosen_with_the_threads_of_the_training(tmp_path, monkeypatch):
+    pairs = tmp_path / "a.tsv"
+    pairs.write_text("".join(f"a {i}\tb {i}\n" for i in range(40)))
+    found = []
+    monkeypatch.setattr(options, "available_flop", lambda *_: found.append(torch.get_num_threads()))
+    config = {name: value for name, value in SMALL.items() if name not in ("preset", "threads")}
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        train(TrainConfig(src=(pairs,), out=tmp_path / "out", minutes=0.001, threads=1, **config), quiet=True)
+    finally:
+        torch.set_num_threads(before)
+    assert found == [1]
+
+
+@pytest.mark.parametrize(("names", "is_kept"), [("ab", True), ("xy", False)])
+def test_the_head_is_that_of_the_first_model_only_for_the_same_labels(labeled, tmp_path, names, is_kept, monkeypatch):
+    train(TrainConfig(src=(labeled,), out=tmp_path / "first", steps=1, **SMALL), quiet=True)
+    other = tmp_path / "b.csv"
+    other.write_text("text,label\n" + "".join(f"number {i} is,{names[i % 2]}\n" for i in range(40)))
+    found = []
+    build = module.build
+    monkeypatch.setattr(module, "build", lambda *given, **more: found.append(build(*given, **more)) or found[0])
+    begun = []
+    fit = ClassificationObjective.fit_statistics
+    copied = lambda objective, data: begun.append(objective.model.classifier.weight.clone()) or fit(objective, data)
+    monkeypatch.setattr(ClassificationObjective, "fit_statistics", copied)
+    config = TrainConfig(src=(other,), out=tmp_path / "out", steps=1, init_from=tmp_path / "first", threads=1)
+    train(config, quiet=True)
+    first = load(tmp_path / "first").model.classifier.weight
+    assert torch.equal(begun[0], first) == is_kept
+
+
+def test_texts_that_are_left_out_are_described_by_the_limit_that_they_exceed(tmp_path):
+    table = tmp_path / "a.csv"
+    long = " ".join(["word"] * 60)
+    table.write_text("text,label\n" + f"{long},a\n" + "".join(f"number {i},{'ab'[i % 2]}\n" for i in range(60)))
+    config = {"max_len": 24, **SMALL}
+    train(TrainConfig(src=(table,), dev_src=(table,), out=tmp_path / "out", steps=1, **config), quiet=True)
+    assert "1 examples longer than 22 tokens, or pairs longer than 21, were left out" in log_of(tmp_path / "out")
+
+
+def test_a_vocabulary_size_without_effect_is_named(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("The cat sat on the mat.\n" * 200)
+    config = {**SMALL, "task": "causal-lm", "tokenizer": "char", "steps": 1}
+    train(TrainConfig(src=(text,), out=tmp_path / "out", **config), quiet=True)
+    assert "--vocab-size 280 has no effect: the tokenizer has an entry for each char" in log_of(tmp_path / "out")
+
+
+def test_how_many_embeddings_are_taken_over_is_logged(tmp_path):
+    text, other = tmp_path / "text.txt", tmp_path / "other.txt"
+    text.write_text("The cat sat on the mat.\n" * 200)
+    other.write_text("Мир труд май.\n" * 200)
+    sizes = {name: value for name, value in SMALL.items() if name in ("threads", "d_model")}
+    for path in (text, other):
+        config = {**sizes, "task": "skip-gram", "steps": 1, "preset": "tiny", "tokenizer": "word"}
+        train(TrainConfig(src=(path,), out=path.with_suffix(""), **config), quiet=True)
+    config = {**SMALL, "task": "causal-lm", "tokenizer": "word", "steps": 1}
+    for path, expected in ((text, "Embeddings: "), (other, "Embeddings: warning: only ")):
+        out = tmp_path / f"with-{path.stem}"
+        train(TrainConfig(src=(text,), out=out, embeddings=path.with_suffix(""), **config), quiet=True)
+        (line,) = (line for line in log_of(out).splitlines() if "Embeddings: " in line)
+        assert expected in line
+        assert "warning" in expected or "warning" not in line

@@ -90,6 +90,7 @@ def test_unknown_fields_are_refused_with_the_known_ones(text, tmp_path):
         ("transformer", {"mixing_limit": 1000}, "task translation"),
         ("transformer", {"mixing_temperature": 2}, "task translation"),
         ("skipgram", {"label_smoothing": 0.1}, "task skip-gram"),
+        ("skipgram", {"dropout": 0.1}, "family skipgram"),
         ("bert", {"label_smoothing": 0.1, "task": "regression"}, "task regression"),
         ("bert", {"label_smoothing": 0.1, "task": "question-answering"}, "task question-answering"),
         *(

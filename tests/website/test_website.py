@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from html.parser import HTMLParser
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -103,3 +103,20 @@ def test_pages_are_accessible(site, tabs, name, scheme):
         "r => r.violations.map(v => `${v.id}: ${v.nodes.map(n => n.html).slice(0, 3)}`))"
     )
     assert found == []
+
+
+def test_a_site_that_could_not_be_built_is_built_again(tmp_path, monkeypatch):
+    spec = spec_from_file_location("build_of_the_site", ROOT / "website" / "build.py")
+    build = module_from_spec(spec)
+    spec.loader.exec_module(build)
+
+    def stopped(pages):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "copy_pages", stopped)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            build.main(tmp_path / "site")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(SystemExit, match="no site that this script has written"):
+        build.main(tmp_path / "other")

@@ -162,6 +162,7 @@ def decoder_header(task: LanguageModel | Summarizer, tables: TableFile) -> JsonO
         "top_k": defaults.top_k,
         "no_repeat": defaults.no_repeat_ngram_size,
         "has_start": task.tokenizer.bos_id != task.tokenizer.eos_id,
+        "ends": [task.tokenizer.eos_id, *task.end_ids],
         "prefill": program_record(decode, stored_instructions(decode), tables),
         "decode": program_record(decode, best_instructions(decode, task.banned_ids), tables),
         "score": program_record(decode, decode.instructions, tables),
@@ -186,6 +187,7 @@ def encoder_header(task: EncoderTask[Any], tables: TableFile) -> JsonObject:
     encoder = runtime_of(task, RuntimeEncoder)
     program, head, pre_norm = encoder.program, encoder.heads.get("head"), task.config.pre_norm
     header: JsonObject = {
+        "max_len": task.max_len,
         "labels": list(task.labels),
         "inputs": list(task.inputs) if isinstance(task, LabelTask) else [],
         "pooling": "first" if task.takes_first else "mean",

@@ -115,7 +115,7 @@ class Processor:
                 middle = len(items) // 2
                 return self.halved(items[:middle], errors) + self.halved(items[middle:], errors)
             errors.append(error)
-            why = str(error) or type(error).__name__
+            why = str(error).removeprefix("line 1: ") or type(error).__name__  # who reads it knows which line it is
             return [Known(self.failed(items[0], why.partition("\n")[0]), why)]
         return [Known(text, None, tuple(warned.get(i, ()))) for i, text in enumerate(texts)]
 

@@ -1,5 +1,6 @@
 """The command line: one module for each command. No module imports torch before its command is called."""
 
+import io
 import os
 import shlex
 import signal
@@ -12,6 +13,7 @@ from cyclopts import App, Group, Parameter
 
 from glassformer.devices import INSTALL_TORCH
 from glassformer.errors import ColumnsError, UserError
+from glassformer.threads import heed_quota
 from glassformer.version import __version__
 
 app = App(
@@ -70,6 +72,7 @@ SUMMARIES = {
 }
 PACKAGES = {
     "torch": ("PyTorch", INSTALL_TORCH),
+    "jaxtyping": ("jaxtyping", INSTALL_TORCH),
     "sacrebleu": ("sacrebleu", "pip install 'glassformer[eval]'"),
 }
 """Modules that some commands need: what they are called, and the command that installs them."""
@@ -113,13 +116,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader of a pipe has gone
     reopen_closed_streams()
+    write_utf8()
+    heed_quota()
     arguments = sys.argv[1:] if arguments is None else arguments
-    if sorted(arguments) == ["--verbose", "--version"]:
-        from glassformer.cli.info import print_versions
-
-        print_versions()
-        return
     try:
+        if sorted(arguments) == ["--verbose", "--version"]:
+            from glassformer.cli.info import print_versions
+
+            print_versions()
+            return
         with warnings.catch_warnings():
             warnings.showwarning = print_warning  # type: ignore[assignment]
             arguments = ["--help" if argument == "--help-all" else argument for argument in arguments]
@@ -162,6 +167,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def print_warning(message: Warning | str, category: type[Warning], *location: object) -> None:
     """Print a warning as the commands print theirs, without the location in the source code."""
     print(f"warning: {message}", file=sys.stderr)
+
+
+def write_utf8() -> None:
+    """Write text to pipes and files as it is read: in UTF-8, with lines that end in "\\n". On Windows, and with some
+    locales, Python would write it otherwise. PYTHONIOENCODING asks for another encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty() and "PYTHONIOENCODING" not in os.environ:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
 
 def reopen_closed_streams() -> None:

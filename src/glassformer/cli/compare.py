@@ -67,6 +67,8 @@ def compare(
     bleu = bleu_options(tasks[0], tokenize, lowercase=lowercase)
     reading = read_options(read, tasks[0], sources)
     examples = list(tasks[0].read(*evaluation_sides(tasks[0], sources, ref, reading), reading, log))
+    if not any(text.strip() for example in examples for text in tasks[0].texts(example)):
+        raise ConfigError(f"{sources[0]}: no examples to compare on.\n  Give a file that has some.")
     outputs = [task.evaluate(examples)[0] for task in tasks]
     classes = sorted({*tasks[0].references(examples), *chain(*outputs)}) if tasks[0].output_type == "classes" else None
     statistics = [tasks[0].bootstrap_statistics(lines, examples, classes, **bleu) for lines in outputs]

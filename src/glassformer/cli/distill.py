@@ -54,13 +54,14 @@ def distill(
     from glassformer.synthetic.distillation import distill as run
     from glassformer.synthetic.distillation import make_teacher
     from glassformer.tasks.texts import no_op
-    from glassformer.training.options import known_names
+    from glassformer.training.options import check_preset, known_names
 
     explicit = given(options)
     known = TrainConfig.converted(given_anywhere(explicit, config), CORPUS)
     dev: JsonObject = {name: known[name] for name in ("dev_src", "dev_tgt") if name in known}
     explicit |= corpus_sides({"task": "translation", **dev}, reading_of(known))
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
+    check_preset(explicit, resolved)
     teacher = make_teacher(
         teachers, resolved, beam=beam, endpoint_model=endpoint_model, prompt=prompt, per_minute=per_minute,
         connections=connections, api_key=os.environ.get("OPENAI_API_KEY"),

@@ -45,12 +45,19 @@ def corpus_sides(given: JsonObject, options: ReadOptions = DETECT) -> JsonObject
         files = expanded(given[src])
         if task is None and (src == "src" or len(files) > 1):  # one dev file is of the task of the --config file
             task = find_task(files, options)
-        if task == "translation":
+        if task == "translation" or (task == "summarization" and are_plain(files, options)):
             or_options = f"or {option_of(src)} FILE … {option_of(tgt)} FILE …, "
             sides[src], sides[tgt] = pair_sides(files, options, or_options=or_options)
         else:
             sides[src] = files
     return sides
+
+
+def are_plain(files: Sequence[Path], options: ReadOptions) -> bool:
+    """Whether all files are plain text."""
+    from glassformer.corpora.corpus import detect_format
+
+    return not options.keys and all((options.format or detect_format(path)) == "lines" for path in files)
 
 
 def option_of(name: str) -> str:
@@ -119,7 +126,8 @@ def evaluation_sides(task: "AnyTask", files: Sequence[Path], ref: Path | None, o
     Raises:
         ConfigError: the task has no reference files, or source and target cannot be told apart.
     """
-    if task.name != "translation":
+    is_pair = task.name == "translation" or (task.name == "summarization" and are_plain(files, options))
+    if not is_pair:
         if ref:
             raise ConfigError(f"--ref: for models that translate, not for {task.name}.\n  Leave it out.")
         return tuple(files), ()

@@ -38,7 +38,7 @@ def print_versions() -> None:
     from glassformer.threads import n_threads
     from glassformer.version import __version__
 
-    installed = {found.name.lower(): found.version for found in distributions()}
+    installed = {(found.name or "").lower(): found.version for found in distributions()}
     record = {
         "glassformer": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",

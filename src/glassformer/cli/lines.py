@@ -156,7 +156,8 @@ def translate_lines(
         warn = make_warn(n_done + 1, quiet=quiet)
         with progress_bar(f"lines {n_done + 1:,} to {n_done + len(chunk):,}", len(chunk)) as progress:
             shown = no_op if quiet or len(chunk) == 1 else progress
-            texts = translations_of_lines(translator, chunk, warn, options=options, json=json, progress=shown)
+            of_chunk = options.after(n_done) if options.do_sample else options
+            texts = translations_of_lines(translator, chunk, warn, options=of_chunk, json=json, progress=shown)
         out.writelines(text + "\n" for text in texts)
         out.flush()
         n_done += len(chunk)
@@ -221,9 +222,9 @@ def run_lines(
     task.check_options(options)
     if pairs:
         check_takes_pairs(task)
-    streamed = task if isinstance(task, DecoderTask) and task.streams and sys.stdout.isatty() and not json else None
-    if streamed and not streamed.with_default_options(options).do_sample:
-        streamed = None
+    samples = (task.with_default_options(options) if isinstance(task, DecoderTask) else options).do_sample
+    is_shown = samples and sys.stdout.isatty() and not json
+    streamed = task if isinstance(task, DecoderTask) and task.streams and is_shown else None
     n_done = 0
     for chunk in input_chunks(1 if streamed else MAX_CHUNK_LINES):
         warn = make_warn(n_done + 1, quiet=quiet)
@@ -235,9 +236,10 @@ def run_lines(
             for index, line in enumerate(chunk, n_done):
                 if line.strip():
                     question_of(line, index)  # refuses a line without a context
+        of_chunk = options.after(n_done) if samples else options
         if streamed:
             if chunk[0].strip():
-                for text in streamed.stream(chunk[0], options, warn=partial(warn, 0)):
+                for text in streamed.stream(chunk[0], of_chunk, warn=partial(warn, 0)):
                     before, newline, _ = text.partition("\n")
                     sys.stdout.write(before)
                     sys.stdout.flush()
@@ -245,7 +247,7 @@ def run_lines(
                         break
             sys.stdout.write("\n")
         else:
-            outputs = (outputs_of_pairs if pairs else outputs_of_lines)(task, chunk, warn, options=options, json=json)
+            outputs = (outputs_of_pairs if pairs else outputs_of_lines)(task, chunk, warn, options=of_chunk, json=json)
             sys.stdout.writelines(output + "\n" for output in outputs)
         sys.stdout.flush()
         n_done += len(chunk)

@@ -1,6 +1,7 @@
 """`glassformer serve`"""
 
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -67,6 +68,8 @@ def serve(
             raise ConfigError("--new-key NAME needs --keys FILE, and a name of letters, digits and hyphens.")
         print(add_key(keys, new_key))
         return
+    if sys.platform == "win32":
+        raise ConfigError("the server is not available on Windows.\n  Use Windows Subsystem for Linux, or a container.")
     try:
         from glassformer.serve.server import serve as run
     except ImportError as error:

@@ -66,9 +66,10 @@ def train(
     known = TrainConfig.converted(given_anywhere(explicit, config), CORPUS)
     explicit |= corpus_sides(known, reading_of(known))
     from glassformer.synthetic.train import train as run
-    from glassformer.training.options import known_names  # torch takes seconds to import
+    from glassformer.training.options import check_preset, known_names  # torch takes seconds to import
 
     resolved = TrainConfig.resolve(explicit, config, os.environ, known=known_names())
+    check_preset(explicit, resolved)
     run(resolved, quiet=quiet, started_s=STARTED_S)
 
 

@@ -39,13 +39,17 @@ class Row(NamedTuple):
     delimiter: str = ""
     text: str = ""
     """The text, or TEXT TAB TEXT."""
+    quote: str = '"'
+    """The quotation mark that cells may be in; empty: none."""
 
     def extended(self, values: Mapping[str, str | float]) -> str:
         """The row with more values, by the names of their columns."""
         if self.kind == "object":
             return json.dumps({**json.loads(self.line), **values}, ensure_ascii=False)
-        cells = values if self.kind == "names" else values.values()
-        return self.line + self.delimiter + csv_line([str(cell) for cell in cells], self.delimiter)
+        cells = [str(cell) for cell in (values if self.kind == "names" else values.values())]
+        if not self.quote:
+            return self.delimiter.join([self.line, *(" ".join(cell.split()) for cell in cells)])
+        return self.line + self.delimiter + csv_line(cells, self.delimiter)
 
 
 def is_table(path: Path) -> bool:
@@ -100,14 +104,15 @@ def read_cells(path: Path, wanted: Mapping[str, str], log: Log) -> Iterator[Row]
     hint = "" if table.has_header else " If the first row has the names of the columns: --keys text=NAME"
     log(f"{name(path)}: {table.description()}; {named(keys, 'column')}.{hint}")
     check_free(path, table.names)
+    quote = '"' if table.is_quoted else ""
     if table.has_header:
-        yield Row("names", table_line(table, table.names), table.delimiter)
+        yield Row("names", table_line(table, table.names), table.delimiter, quote=quote)
     for number, cells in table.rows():
         if not any(cell.strip() for cell in cells):  # a blank line, for example at the end
             cells = [""] * len(table.names)
         cells = table.checked(cells, number, indices.values())
         text = joined([cells[i] for i in indices.values()])
-        yield Row("cells", table_line(table, cells), table.delimiter, text)
+        yield Row("cells", table_line(table, cells), table.delimiter, text, quote)
 
 
 def text_names(rows: Sequence[Sequence[str]]) -> list[str]:

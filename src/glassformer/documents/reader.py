@@ -183,9 +183,10 @@ def document_of(answer: bytes, data: bytes) -> AnyDocument:
 
 def main() -> None:
     """Read documents from standard input until it ends."""
-    import resource  # not on Windows
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit, macOS refuses it
+        import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     while header := stdin.read(HEADER.size):
         head = json.loads(stdin.read(*HEADER.unpack(header)))

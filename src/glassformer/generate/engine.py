@@ -53,6 +53,7 @@ class Engine:
         device: str = "cpu",
         batch_tokens: int,
         banned_ids: Sequence[int] = (),
+        end_ids: Sequence[int] = (),
         token_bytes: Callable[[], Sequence[bytes]] = tuple,
         shortlist: Shortlist | None = None,
     ) -> None:
@@ -64,11 +65,13 @@ class Engine:
             device: name of the device whose memory the model uses, such as "cpu" or "cuda:0".
             batch_tokens: maximum number of source tokens that are decoded together, including padding, or one source.
             banned_ids: ids of tokens that are never generated, such as padding.
+            end_ids: ids of further tokens that end a text.
             token_bytes: returns the bytes that each token adds to a text; for banned texts.
             shortlist: for requests with the option `shortlist`.
         """
         self.token_bytes, self.shortlist = token_bytes, shortlist
         self.model, self.eos_id, self.max_len = model, eos_id, max_len
+        self.end_ids = tuple(end_ids)
         self.batch_tokens, self.banned_ids = batch_tokens, tuple(banned_ids)
         available = available_bytes(device)
         self.available_bytes = math.inf if available is None else USABLE * available
@@ -207,20 +210,21 @@ class Engine:
         state, last = self.model.start([request.source for request in requests])
         limits = [request.max_new_tokens for request in requests]
         rules = search_rules(
-            self.banned_ids, options, eos_id=self.eos_id, prefix=requests[0].prefix,
+            self.banned_ids, options, eos_id=self.eos_id, end_ids=self.end_ids, prefix=requests[0].prefix,
             token_bytes=self.token_bytes() if options.ban else (),
         )  # fmt: skip
+        eos_ids = [self.eos_id, *self.end_ids]
         if options.do_sample:
             indices = [request.index for request in requests]
             return RequestBatch(
                 dict(enumerate(requests)),
                 Sampling(
-                    state, last, limits, eos_ids=[self.eos_id], rules=rules, warpers=sampling_rules(options),
+                    state, last, limits, eos_ids=eos_ids, rules=rules, warpers=sampling_rules(options),
                     seed=options.seed, indices=indices,
                 ),
             )  # fmt: skip
         begun = BeamSearch(
-            state, last, limits, eos_ids=[self.eos_id], rules=rules,
+            state, last, limits, eos_ids=eos_ids, rules=rules,
             policy=Policy(options.beam, options.length_penalty, options.nbest),
         )  # fmt: skip
         if begun.fast and begun.fast.n_excluded > MAX_EXCLUDED and not options.shortlist:
@@ -288,8 +292,10 @@ class Engine:
         ]
         index_of: dict[int, int] = {}
         for i in sorted(range(len(sources.ids)), key=lambda i: (-padded_length(len(sources.ids[i])), i)):
-            prefix = sources.prefix
-            request = self.submit(sources.ids[i], sources.options, max_new_tokens=limits[i], index=i, prefix=prefix)
+            request = self.submit(
+                sources.ids[i], sources.options, max_new_tokens=limits[i], prefix=sources.prefix,
+                index=sources.indices[i] if sources.indices else i,
+            )  # fmt: skip
             index_of[request] = i
         return index_of
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import NON_FINITE, NonFiniteError
+from glassformer.generate.policy import length_penalty
 from glassformer.generate.sample import Sampling
 from glassformer.generate.search import BeamSearch, Hypothesis
 
@@ -51,6 +52,8 @@ class Sources:
     """Maximum number of generated tokens of each source. Default: `options.max_length`, else the source length + 50."""
     prefix: Sequence[int] = ()
     """Tokens that every output begins with."""
+    indices: Sequence[int] = ()
+    """With the seed, they determine the random numbers of sampling. Default: the positions of the sources."""
 
 
 ResultT = TypeVar("ResultT")
@@ -119,14 +122,15 @@ def results(batch: RequestBatch, search: BeamSearch, done: dict[int, list[Hypoth
 
 
 def sampled(batch: RequestBatch, sampling: Sampling, tokens: list[tuple[int, int, float]]) -> Iterator[Event]:
-    """Events of a step of sampling. The score of a hypothesis is the sum of its log-probabilities."""
+    """Events of a step of sampling. The score of a hypothesis is that of beam search."""
     for i, token, log_prob in tokens:
         request = batch.requests[i]
         new = request.add([token])
         request.log_probs.append(log_prob)
         hypotheses = None
         if i in sampling.ended:
-            hypotheses = [Hypothesis(request.tokens, request.log_probs, sum(request.log_probs))]
+            penalty = length_penalty(len(request.tokens), request.options.length_penalty)
+            hypotheses = [Hypothesis(request.tokens, request.log_probs, sum(request.log_probs) / penalty)]
             del batch.requests[i]
         yield Event(request.request_id, new, hypotheses)
     sampling.remove_ended()

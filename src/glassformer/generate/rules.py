@@ -335,6 +335,7 @@ def search_rules(
     options: SearchConfig | None = None,
     *,
     eos_id: int = 0,
+    end_ids: Sequence[int] = (),
     prefix: Sequence[int] = (),
     token_bytes: Sequence[bytes] = (),
 ) -> list[Rule]:
@@ -345,6 +346,7 @@ def search_rules(
         banned_ids: ids of tokens that are never generated.
         options: repetition penalty, n-grams that do not repeat, minimum length, banned texts.
         eos_id: id of the end-of-sentence token.
+        end_ids: ids of further tokens that end a text.
         prefix: ids of the tokens that every output begins with. They have probability 1.
         token_bytes: the bytes that each token adds to a text, for banned texts.
     """
@@ -354,7 +356,7 @@ def search_rules(
         *([RepetitionPenalty(c.repetition_penalty)] if c.repetition_penalty else []),
         LogSoftmax(),
         *([NoRepeatNgrams(c.no_repeat_ngram_size)] if c.no_repeat_ngram_size else []),
-        *([MinLength(c.min_length, (eos_id,))] if c.min_length else []),
+        *([MinLength(c.min_length, (eos_id, *end_ids))] if c.min_length else []),
         *([BannedTexts(c.ban, token_bytes)] if c.ban else []),
         *(ForcedToken(token, position) for position, token in enumerate(prefix)),
     ]

@@ -323,6 +323,7 @@ def beam_search(
     max_new_tokens: Sequence[int],
     *,
     eos_id: int,
+    end_ids: Sequence[int] = (),
     rules: Sequence[Rule] = (LogSoftmax(),),
     beam: int = 4,
     alpha: float = 1.0,
@@ -336,6 +337,7 @@ def beam_search(
         sources: token ids of each source, without padding.
         max_new_tokens: maximum number of generated tokens of each sentence, including the end-of-sentence token.
         eos_id: id of the end-of-sentence token.
+        end_ids: ids of further tokens that end a text.
         rules: see `BeamSearch`.
         beam: beam size.
         alpha: exponent of the length penalty.
@@ -344,7 +346,7 @@ def beam_search(
     """
     policy = Policy(beam, alpha, nbest)
     search = BeamSearch(
-        *model.start(sources), max_new_tokens, eos_ids=[eos_id], rules=rules, policy=policy, report=report
+        *model.start(sources), max_new_tokens, eos_ids=[eos_id, *end_ids], rules=rules, policy=policy, report=report
     )
     return search.run(model)
 

@@ -19,7 +19,7 @@ from glassformer.models.decoding import decodable
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.classification import LabelTask
-from glassformer.tasks.encoder import EncoderTask, text_of_line
+from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
 from glassformer.tasks.question_answering import QuestionAnswerer, question_of
 from glassformer.tasks.steps import line_of, tag_of
@@ -148,13 +148,13 @@ def encoder_inputs(task: AnyEncoderTask, text: str, window: int) -> ModelInputs:
     elif isinstance(task, Tagger | MaskedLM):
         texts = [text]
     else:
-        given = task.read_line(text) if isinstance(task, LabelTask) else text_of_line(text)
+        given = task.read_line(text) if isinstance(task, LabelTask) else text
         texts = [given] if isinstance(given, str) else [part for i, part in enumerate(given) if part or not i]
     encoded_texts, start = [], 0
     for one_text in texts:
         encoded_texts.append(encode_part(task, one_text, start))
         start += len(one_text) + 1
-    capacity = task.config.max_len - (task.n_specials if len(texts) > 1 else 2)
+    capacity = task.capacity((0,) if len(texts) > 1 else ())
     if len(texts) > 1:
         fit = sum(map(len, encoded_texts)) <= capacity
         limit = task.max_question if isinstance(task, QuestionAnswerer) else capacity if fit else capacity // 2
@@ -235,7 +235,7 @@ def encoder_decoder_inputs(
     search = None
     if target is None:
         limit = min(model.config.max_len, options.max_length or len(src) + MORE_TOKENS)
-        search = record_search(task, src, limit, options, task.banned_ids)
+        search = record_search(task, src, limit, options)
         expected = search.hypotheses[0].ids
         target = t.decode(expected)
     else:
@@ -279,23 +279,21 @@ def decoder_inputs(
         if continuation is None
         else min(len(continuation), capacity // 2)
     )
-    prompt_slice = token_window(prompt, max(1, capacity - n_new - len(suffix)), window, notes)
     offsets = t.offsets(text)[1]
     n_prefix = 1 if prompt[:1] == [t.bos_id] and len(prompt) > len(offsets) else 0
-    prompt, offsets = (
-        [*prompt[prompt_slice], *suffix],
-        offsets[max(0, prompt_slice.start - n_prefix) : prompt_slice.stop - n_prefix],
-    )
+    start, prompt = prompt[:n_prefix], prompt[n_prefix:]  # each window has the start token
+    selected = token_window(prompt, max(1, capacity - n_new - len(suffix) - n_prefix), window, notes)
+    prompt, offsets = [*start, *prompt[selected], *suffix], offsets[selected]
     search = None
     if continuation is None:
         limit = max(1, min(n_new, capacity - len(prompt)))
-        search = record_search(task, prompt, limit, task.with_default_options(options), task.banned_ids)
+        search = record_search(task, prompt, limit, task.with_default_options(options))
         continuation = search.hypotheses[0].ids
     else:
         continuation = truncate_target(continuation, n_new, t.eos_id, notes)
     full_ids = [*prompt, *continuation]
     side_ids = full_ids[:-1]
-    side_ = side(t, "text", text, side_ids, offsets, n_prefix if window == 1 else 0)
+    side_ = side(t, "text", text, side_ids, offsets, n_prefix)
     return ModelInputs(
         task, {"text": side_}, (torch.tensor([side_ids], device=task.device),), full_ids[1:],
         first_predicted=len(prompt) - 1,
@@ -304,7 +302,7 @@ def decoder_inputs(
 
 
 def record_search(
-    task: AnyTask, src: list[int], limit: int, options: DecodeConfig, banned_ids: tuple[int, ...]
+    task: "AnyDecoderTask | TextToTextTask[Any]", src: list[int], limit: int, options: DecodeConfig
 ) -> RecordedSearch:
     """Run a search and record its steps."""
     steps: list[SearchStep] = []
@@ -313,10 +311,12 @@ def record_search(
         [src],
         [limit],
         eos_id=task.tokenizer.eos_id,
+        end_ids=task.end_ids,
         rules=search_rules(
-            banned_ids,
+            task.banned_ids,
             options,
             eos_id=task.tokenizer.eos_id,
+            end_ids=task.end_ids,
             token_bytes=task.tokenizer.token_bytes if options.ban else (),
         ),
         beam=options.beam,

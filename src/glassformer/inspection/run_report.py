@@ -96,7 +96,7 @@ def as_command(options: JsonObject) -> str:
     words = ["glassformer", "train"]
     for name, option in TrainConfig.model_fields.items():
         value = options.get(name)
-        if value is None or value in (option.default, []):
+        if value is None or value in (option.default, []) or (name == "preset" and options.get("init_from")):
             continue
         option_name = name.replace("_", "-")
         if isinstance(value, bool):

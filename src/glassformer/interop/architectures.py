@@ -47,7 +47,8 @@ def hf_model_type(model: Model) -> str:
     elif family == "bert":
         description = (
             f"a bert with n_token_types = {c.n_token_types}, pre_norm = {c.pre_norm}, position_offset ="
-            f" {c.position_offset}, norm_eps = {c.norm_eps:g} and pooler_activation = {c.pooler_activation}"
+            f" {c.position_offset}, norm_eps = {c.norm_eps:g}, activation = {c.activation} and pooler_activation ="
+            f" {c.pooler_activation}"
         )
     if getattr(c, "learned_positions", False) != getattr(c, "embedding_norm", False):
         description = f"a {family} that has only one of learned_positions and embedding_norm"

@@ -184,6 +184,11 @@ def has_pooler_of(c: BertConfig, activation: str) -> bool:
     return not c.pooler or c.pooler_activation == activation
 
 
+def has_gelu_head(c: BertConfig) -> bool:
+    """Whether a model predicts no tokens, or as RoBERTa does: with GELU in the head, whatever the layers have."""
+    return c.head != "mlm" or c.activation == "gelu"
+
+
 NO_POOLER = {"pooler": False}
 
 
@@ -242,7 +247,9 @@ BERTS = {
         lambda c: ROBERTA,
         roberta_config_values,
         hf_roberta_config,
-        can_export=lambda c: not c.pre_norm and c.n_token_types and c.position_offset and has_pooler_of(c, "tanh"),
+        can_export=lambda c: (
+            not c.pre_norm and c.n_token_types and c.position_offset and has_pooler_of(c, "tanh") and has_gelu_head(c)
+        ),
         base_model_prefix="roberta.",
         tied_copies=ROBERTA_TIED_COPIES,
         ignored_if_unused=IGNORED_IF_UNUSED,
@@ -265,7 +272,7 @@ BERTS = {
         lambda c: ROBERTA_PRE_NORM,
         roberta_pre_norm_config_values,
         hf_roberta_config,
-        can_export=lambda c: c.pre_norm and c.n_token_types and has_pooler_of(c, "tanh"),
+        can_export=lambda c: c.pre_norm and c.n_token_types and has_pooler_of(c, "tanh") and has_gelu_head(c),
         base_model_prefix="roberta_prelayernorm.",
         tied_copies={
             "lm_head.decoder.weight": "roberta_prelayernorm.embeddings.word_embeddings.weight",

@@ -277,6 +277,7 @@ class CTranslate2Model:
         """See `ExportedModel`."""
         options = {"beam_size": 1, "max_batch_size": 1024, "batch_type": "tokens", "return_end_token": True}
         options["suppress_sequences"] = self.names([(i,) for i in self.task.banned_ids])
+        (options["end_token"],) = self.names([(self.task.tokenizer.eos_id, *self.task.end_ids)])
         if self.task.kind == "decoder":
             generated = self.model.generate_batch(
                 self.names(sources), include_prompt_in_result=False, max_length=max_new_tokens, **options

@@ -24,12 +24,16 @@ from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.origin import Origin
 from glassformer.tasks.registry import load, task_class
 from glassformer.tasks.regression import Regressor
+from glassformer.tokens.tokenizer import Tokenizer
 
 MAX_LISTED = 8
 """Number of mismatched weights listed in an error message."""
 
 SCALED_MEAN = "mean_sqrt_len_tokens"
 """A pooling that differs from the mean by a factor; embeddings are normalized."""
+
+SENTENCE_FILE = "sentence_bert_config.json"
+"""File of sentence-transformers with the maximum number of tokens of a text."""
 
 POOLING = {
     "pooling_mode_cls_token": "cls",
@@ -40,6 +44,9 @@ POOLING = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 """Options of the pooling of sentence-transformers, and its names since version 6 (`pooling_mode`)."""
+
+OF_PIPELINES = ("prefix", "task_specific_params")
+"""Keys of config.json that pipelines of transformers read. An imported model is exported with them."""
 
 MAX_VOCAB_PADDING = 1024
 """Maximum number of embedding rows beyond the tokenizer's vocabulary. Some models pad the vocabulary."""
@@ -120,6 +127,7 @@ def load_hf_folder(source: Path) -> AnyTask:
     task = task_class(task_name)(model, tokenizer, "cpu", labels)
     if isinstance(task, SentenceEmbedder):
         task.sentence_pooling = sentence_pooling(source)
+        task.sentence_max_len = sentence_max_len(source, tokenizer)
     generation_config = source / "generation_config.json"
     task.origin = Origin(
         pipelines=architecture.pipelines or task.pipelines,
@@ -144,6 +152,23 @@ def sentence_pooling(source: Path) -> tuple[str, ...]:
             elif name not in ("Transformer", "Normalize"):
                 found.append(name)
     return tuple(found)
+
+
+def sentence_max_len(source: Path, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """`SentenceEmbedder.sentence_max_len` of a folder of sentence-transformers; empty if it does not say.
+
+    Raises:
+        CheckpointError: its texts are lower-cased before a tokenizer that does not do that.
+    """
+    if not (source / SENTENCE_FILE).exists():
+        return ()
+    settings = read_json(source / SENTENCE_FILE)
+    if settings.get("do_lower_case") and tokenizer.encode("A") != tokenizer.encode("a"):
+        raise CheckpointError(
+            f"{source / SENTENCE_FILE}: do_lower_case with a tokenizer that keeps capitals is not supported."
+        )
+    length = settings.get("max_seq_length")
+    return (str(length),) if isinstance(length, int) and length > 0 else ()
 
 
 def pooling_modes(settings: JsonObject) -> list[str]:
@@ -309,7 +334,9 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
             f" {'the mean over all tokens' if config.pooling == 'mean' else 'the first token without that layer'}.\n"
             "  Train with --pooling first."
         )
-    hf_config = {"architectures": [class_name], **architecture.hf_config(config)}
+    origin = task.origin or Origin()
+    kept = {key: origin.config[key] for key in OF_PIPELINES if key in origin.config}
+    hf_config = {"architectures": [class_name], **architecture.hf_config(config), **kept}
     if task.labels:
         labels = ["LABEL_0"] if isinstance(task, Regressor) else list(task.labels)
         hf_config |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
@@ -320,10 +347,10 @@ def hf_folder_contents(task: AnyTask) -> dict[str, str | Tensors]:
         "model.safetensors": export_weights(task, architecture, head),
         **export_tokenizer(task),
     }
-    if isinstance(task, SentenceEmbedder) and task.sentence_pooling:
+    if isinstance(task, SentenceEmbedder) and (task.sentence_pooling or task.sentence_max_len):
         contents |= sentence_files(task)
     if hasattr(task.model, "step"):
-        contents["generation_config.json"] = checkpoint.to_json(generation_config(task))
+        contents["generation_config.json"] = checkpoint.to_json(origin.generation_config or generation_config(task))
     return contents
 
 
@@ -336,7 +363,12 @@ def sentence_files(task: SentenceEmbedder) -> dict[str, str]:
         for i, (name, path) in enumerate(names.items())
     ]
     pooling = {"word_embedding_dimension": task.config.d_model, **{key: key == chosen for key in POOLING}}
-    return {"modules.json": json.dumps(modules, indent=2), "1_Pooling/config.json": checkpoint.to_json(pooling)}
+    settings = {"max_seq_length": task.max_len, "do_lower_case": False}
+    return {
+        "modules.json": json.dumps(modules, indent=2),
+        SENTENCE_FILE: checkpoint.to_json(settings),
+        "1_Pooling/config.json": checkpoint.to_json(pooling),
+    }
 
 
 def export_weights(task: AnyTask, architecture: Architecture, head: Head) -> Tensors:

@@ -16,6 +16,7 @@ from glassformer.manifest import read_json
 from glassformer.model_config import Kind
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.encoder import EncoderTask
+from glassformer.tasks.origin import Origin
 from glassformer.tokens.tokenizer import TARGET_TOKENIZER_FILE, SpecialTokens, Tokenizer, wrap_native_errors
 from glassformer.tokens.wordpiece import wordpiece_tokenizer
 
@@ -262,11 +263,18 @@ def export_tokenizer(task: AnyTask) -> Mapping[str, str]:
         "model_input_names": [
             "input_ids", *(["token_type_ids"] if getattr(config, "n_token_types", 0) > 1 else []), "attention_mask"
         ],
+        **(settings_of(task.origin) if task.origin else {}),
     }  # fmt: skip
     files = {"tokenizer.json": tokenizer_json, "tokenizer_config.json": settings}
     if tokenizer.targets is not tokenizer:
         files[TARGET_TOKENIZER_FILE] = exported_json(tokenizer.targets, task)
     return {name: checkpoint.to_json(contents) for name, contents in files.items()}
+
+
+def settings_of(origin: Origin) -> JsonObject:
+    """The chat template of an imported model, and the special tokens that it may name."""
+    roles = {role: name for role in ROLES if (name := origin.tokenizer_config.get(role)) is not None}
+    return roles | ({"chat_template": origin.chat_template} if origin.chat_template else {})
 
 
 def exported_json(tokenizer: Tokenizer, task: AnyTask) -> JsonObject:

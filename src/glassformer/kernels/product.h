@@ -75,6 +75,7 @@ INLINE Sums dot(Sums s, int8x16_t a, int8x16_t w) { return vdotq_s32(s, a, w); }
    It is exact as u8 x i8 (x86 with VNNI), or with -DSIGNED as i8 x i8 (Arm); the page tests which, and else takes SIMD. */
 #define TILE_ROWS 4
 #define TILE_COLUMNS 8
+#define ONE_ROW 2
 #define SUMS 2
 typedef v128_t Sums;
 #if defined(SIGNED)
@@ -88,9 +89,10 @@ INLINE Sums weights(const int8_t *w) { return wasm_v128_load(w); }
 INLINE Sums dot(Sums s, Sums a, Sums w) { return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(w, a, s); }
 #define WEIGHTS_STEP 16
 #elif defined(__wasm_simd128__) /* products of 16 bits, added in pairs: two sums for each column */
-#define TILE_ROWS 4
-#define TILE_COLUMNS 4
-#define SUMS 2
+#define TILE_ROWS 2
+#define TILE_COLUMNS 8
+#define ONE_ROW 2
+#define SUMS 4
 #define SUMS_STEP 2
 #define FINISH(a, b) wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 2, 4, 6), wasm_i32x4_shuffle(a, b, 1, 3, 5, 7))
 typedef v128_t Sums;
@@ -117,6 +119,16 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #define MAX_TILE 2
 #else
 #define MAX_TILE TILE_ROWS
+#endif
+#if !defined(ONE_ROW)
+#define ONE_ROW 1 /* tiles of TILE_COLUMNS that a single row takes together */
+#endif
+#if defined(__wasm__) /* has no instruction that requests memory: a byte is read */
+#define REQUEST(p) ((void)*(const volatile int8_t *)(p))
+#define REQUESTS(rows) 1
+#else
+#define REQUEST(p) __builtin_prefetch(p, 0, 3)
+#define REQUESTS(rows) (rows < TILE_ROWS) /* for more rows, `prefetch` does */
 #endif
 #if !defined(FINISH)
 #define SUMS_STEP 1
@@ -164,24 +176,29 @@ __attribute__((noinline)) static void wide_tile(int rows, const uint8_t *a, int6
 }
 #endif
 
-/* Sums of `rows` (a constant) rows and one panel -> out[row][64] */
-INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
-  for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
+/* Sums of `rows` (a constant) rows and one panel -> out[row][64]
+
+With few rows, there are few operations for each byte of the weights, and memory decides: it is read fastest in order. A
+tile of fewer columns than the panel has does not read the panel in order, so it requests the next one meanwhile. */
+INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, const int8_t *next, int64_t k,
+                    int32_t *out) {
+  const int columns = rows == 1 ? ONE_ROW * TILE_COLUMNS : TILE_COLUMNS, sums = columns / TILE_COLUMNS * SUMS;
+  const int8_t *ahead = columns < PANEL ? next : panel + 4096;
+  for (int c = 0; c < PANEL; c += columns) {
     const int8_t *w = panel + 4 * c;
-    Sums s[MAX_TILE][SUMS];
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = (Sums){0};
+    Sums s[MAX_TILE][ONE_ROW * SUMS];
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < sums; j++) s[i][j] = (Sums){0};
     for (int64_t at = 0; at < k; at += 4, w += 4 * PANEL) {
-      if (rows < MAX_TILE) /* few operations for each byte of the weights: memory decides */
-        UNROLL for (int j = 0; j < TILE_COLUMNS / 16; j++) __builtin_prefetch(w + 4096 + 64 * j, 0, 3);
-      __typeof__(weights(w)) columns[SUMS];
-      UNROLL for (int j = 0; j < SUMS; j++) columns[j] = weights(w + j * WEIGHTS_STEP);
+      if (REQUESTS(rows)) UNROLL for (int j = 0; j < columns; j += 16) REQUEST(ahead + c * k + at * columns + 4 * j);
+      __typeof__(weights(w)) factors[ONE_ROW * SUMS];
+      UNROLL for (int j = 0; j < sums; j++) factors[j] = weights(w + j * WEIGHTS_STEP);
       UNROLL for (int i = 0; i < rows; i++) {
         __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
-        UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, columns[j]);
+        UNROLL for (int j = 0; j < sums; j++) s[i][j] = dot(s[i][j], bytes, factors[j]);
       }
     }
     UNROLL for (int i = 0; i < rows; i++) {
-      UNROLL for (int j = 0; j < SUMS; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
+      UNROLL for (int j = 0; j < sums; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
         Sums x = FINISH(s[i][j], s[i][j + SUMS_STEP - 1]);
         memcpy(out + i * PANEL + c + j / SUMS_STEP * sizeof x / 4, &x, sizeof x);
       }
@@ -192,8 +209,9 @@ INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8
 /* The same for 2 rows and more, 8 inputs at a time. A vector has the sums of 2 rows and 2 columns: s[i][j] those of
    rows i and i + 1 and the first 2 of 4 columns, s[i + 1][j] those of the same rows and the other 2. If the number of
    rows is odd, the last is taken twice. */
-INLINE void tile_of_pairs(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k,
-                          int32_t *out) {
+INLINE void tile_of_pairs(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, const int8_t *next,
+                          int64_t k, int32_t *out) {
+  (void)next;
   const int quads = rows > 4 ? 2 : 4; /* groups of 4 columns: 24 sums and the factors do not fit in the registers */
   for (int c = 0; c < PANEL; c += 4 * quads) {
     const int8_t *w = panel + 4 * c;
@@ -232,10 +250,10 @@ INLINE void tile_of_pairs(const int rows, const uint8_t *a, int64_t stride, cons
 #define TILE_OF(ROWS) tile_of
 #endif
 /* Not inlined: in a larger function, compilers move the sums from registers to memory. */
-#define TILE(ROWS)                                                                                                    \
-  __attribute__((noinline)) static void tile_##ROWS(const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, \
-                                                    int32_t *out) {                                                   \
-    TILE_OF(ROWS)(ROWS, a, stride, panel, k, out);                                                                    \
+#define TILE(ROWS)                                                                                         \
+  __attribute__((noinline)) static void tile_##ROWS(const uint8_t *a, int64_t stride, const int8_t *panel, \
+                                                    const int8_t *next, int64_t k, int32_t *out) {         \
+    TILE_OF(ROWS)(ROWS, a, stride, panel, next, k, out);                                                   \
   }
 TILE(1) TILE(2)
 #if MAX_TILE > 2
@@ -245,20 +263,22 @@ TILE(3) TILE(4)
 TILE(5) TILE(6)
 #endif
 
-static void tile(int rows, const uint8_t *a, int64_t stride, const int8_t *panel, int64_t k, int32_t *out) {
+/* next: the panel that is read next, or the same if there is none. */
+static void tile(int rows, const uint8_t *a, int64_t stride, const int8_t *panel, const int8_t *next, int64_t k,
+                 int32_t *out) {
 #if defined(WIDENS)
-  for (; rows > 2; rows -= 2, a += 2 * stride, out += 2 * PANEL) tile_2(a, stride, panel, k, out);
+  for (; rows > 2; rows -= 2, a += 2 * stride, out += 2 * PANEL) tile_2(a, stride, panel, next, k, out);
 #endif
   switch (rows) {
-    case 1: tile_1(a, stride, panel, k, out); break;
-    case 2: tile_2(a, stride, panel, k, out); break;
+    case 1: tile_1(a, stride, panel, next, k, out); break;
+    case 2: tile_2(a, stride, panel, next, k, out); break;
 #if MAX_TILE > 2
-    case 3: tile_3(a, stride, panel, k, out); break;
-    case 4: tile_4(a, stride, panel, k, out); break;
+    case 3: tile_3(a, stride, panel, next, k, out); break;
+    case 4: tile_4(a, stride, panel, next, k, out); break;
 #endif
 #if MAX_TILE > 4
-    case 5: tile_5(a, stride, panel, k, out); break;
-    case 6: tile_6(a, stride, panel, k, out);
+    case 5: tile_5(a, stride, panel, next, k, out); break;
+    case 6: tile_6(a, stride, panel, next, k, out);
 #endif
   }
 }
@@ -321,8 +341,8 @@ INLINE void begin_panel(const Weight *w, int64_t p) {
 }
 
 /* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart; so are those of
-   `residual`, which is added unless it is null. */
-INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, float *y, int64_t y_stride,
+   `residual`, which is added unless it is null. next: see `tile`. */
+INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, int64_t next, float *y, int64_t y_stride,
                          const float *residual) {
   int32_t sums[TILE_ROWS * PANEL] __attribute__((aligned(64)));
   float floats[TILE_ROWS * PANEL] __attribute__((aligned(64)));
@@ -332,7 +352,7 @@ INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, floa
 #if defined(WIDENS)
   else if (w->wide) wide_tile(rows, a, w->stride, w->k, w->wide, sums);
 #endif
-  else tile(rows, a, w->stride, w->bytes + p * w->panel_size, w->k, sums);
+  else tile(rows, a, w->stride, w->bytes + p * w->panel_size, w->bytes + next * w->panel_size, w->k, sums);
   for (int j = 0; j < PANEL; j += LANES) {
     V bias = load(w->bias + p * PANEL + j), scale = all(0);
     I offset = {0};
@@ -383,7 +403,8 @@ static void product(Thread t, Phase *phase, const Op *op, const Program *p, cons
         int64_t next = panel + 1 < last_panel ? panel + 1 : panel + 1 + (t.n - 1) * size, at = row * y_stride + panel * PANEL;
         if (next < panels)
           prefetch(w.bytes + next * w.panel_size, w.panel_size, row - first_row, rows, last_row - first_row);
-        product_tile(&w, row, (int)rows, panel, y + at, y_stride, residual ? residual + at : NULL);
+        else next = panel;
+        product_tile(&w, row, (int)rows, panel, next, y + at, y_stride, residual ? residual + at : NULL);
       }
     }
   }

@@ -149,6 +149,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def rows(self, rows: slice) -> "Batch":
+        """Some of the rows."""
+        ids, positions, types, slots = (x[rows] for x in (self.ids, self.positions, self.types, self.slots))
+        (begin, other_begin), (length, other_length) = self.begins, self.lengths
+        shortlist = None if self.shortlist is None else self.shortlist[rows]
+        return Batch(
+            ids, positions, types, slots, self.lists, (begin[rows], other_begin[rows]),
+            (length[rows], other_length[rows]), self.shortlists, shortlist,
+        )  # fmt: skip
+
 
 def padded(width: int) -> int:
     """Width of a buffer that holds `width` features."""

@@ -5,16 +5,11 @@ vocabulary is divided into PIECES, each processed by one thread, with 16 partial
 result does not depend on the number of threads. Of equal logits, the one with the lower id is first. */
 #ifndef TOPK_H
 #define TOPK_H
+#include "insert.h"
 #include "product.h"
 
 #define PIECES 16
 typedef struct { V max[PARTS], sum[PARTS]; } LogSumExp; /* sum of e^(x - max), in 16 lanes */
-
-INLINE void insert(float *values, int32_t *ids, int64_t k, float value, int32_t id) {
-  int64_t i = k - 1;
-  for (; i > 0 && values[i - 1] < value; i--) values[i] = values[i - 1], ids[i] = ids[i - 1];
-  values[i] = value, ids[i] = id;
-}
 
 /* panel_ids: the ids of the 64 logits, or null: first_id and the following.
    least: a lower bound of the k-th largest logit of the row, which the pieces share. */
@@ -77,8 +72,9 @@ static void best_of_piece(Thread t, const Op *op, const Program *p, const Rows *
     for (int64_t row = first, rows; row < last; row += rows) {
       float y[TILE_ROWS * PANEL] __attribute__((aligned(64)));
       rows = tile_rows(last - row);
-      if (panel + 1 < panels) prefetch(w.bytes + (panel + 1) * w.panel_size, w.panel_size, row - first, rows, n);
-      product_tile(&w, row, (int)rows, panel, y, PANEL, NULL);
+      int64_t next = panel + 1 < panels ? panel + 1 : panel;
+      if (next > panel) prefetch(w.bytes + next * w.panel_size, w.panel_size, row - first, rows, n);
+      product_tile(&w, row, (int)rows, panel, next, y, PANEL, NULL);
       for (int64_t i = 0; i < rows; i++)
         update(y + i * PANEL, ids, panel * PANEL, v + (row + i) * k, id + (row + i) * k, k, l + row + i,
                (_Atomic float *)p->least + row + i);

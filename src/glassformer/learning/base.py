@@ -149,6 +149,11 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
         """
         return examples
 
+    @property
+    def too_long(self) -> str:
+        """What examples are that `encode` leaves out, for messages."""
+        return f"longer than {self.model.config.max_len - 1} tokens"
+
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT]) -> tuple[list[Row], list[ExampleT]]:
         """Encode examples as rows of `fields`. Returns the rows, and the examples that are too long for the model."""

@@ -49,17 +49,21 @@ class LabelObjective(Objective[Labeled, LabelBatch]):
         return (example.label,)
 
     def encode(self, examples: Sequence[Labeled]) -> tuple[list[Row], list[Labeled]]:
-        limit = self.model.config.max_len - self.task.n_specials
         rows: list[Row] = []
         too_long = []
         for example, (first, second) in zip(
             examples, self.task.encode_texts(list(map(text_of, examples))), strict=True
         ):
-            if len(first) + len(second) <= limit:
+            if len(first) + len(second) <= self.task.capacity(second):
                 rows.append((first, second, [self.target(example)]))
             else:
                 too_long.append(example)
         return rows, too_long
+
+    @property
+    def too_long(self) -> str:
+        single, pair = (self.task.capacity(second) for second in ((), (0,)))
+        return f"longer than {single} tokens, or pairs longer than {pair},"
 
     def needed_max_len(self, example: Labeled) -> int:
         return sum(map(len, self.tokenizer.encode_batch(self.task.texts(example)))) + self.task.n_specials

@@ -7,7 +7,8 @@ from glassformer.tasks.base import AnyTask
 
 
 def init_embeddings(task: AnyTask, vectors: AnyTask) -> int:
-    """Copy the embeddings of another model for all tokens that both vocabularies have; returns their number.
+    """Copy the embeddings of another model for all tokens that both vocabularies have. Returns their number, without
+    special tokens.
 
     The vectors are scaled to the standard deviation of the model's own embeddings.
 
@@ -21,6 +22,7 @@ def init_embeddings(task: AnyTask, vectors: AnyTask) -> int:
             f"  Use --d-model {theirs.size(1)}, or train vectors with --d-model {ours.size(1)}."
         )
     rows = {vectors.tokenizer.token(i).strip(): i for i in range(vectors.tokenizer.vocab_size)}
+    special = task.tokenizer.backend.get_added_tokens_decoder()
     n_shared = 0
     with torch.no_grad():
         scaled = (theirs / theirs.std()).to(ours.device) * ours.std()
@@ -28,5 +30,5 @@ def init_embeddings(task: AnyTask, vectors: AnyTask) -> int:
             token = task.tokenizer.token(i).strip()
             if token in rows and i != task.tokenizer.pad_id:
                 ours[i] = scaled[rows[token]]
-                n_shared += 1
+                n_shared += i not in special
     return n_shared

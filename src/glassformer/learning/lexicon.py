@@ -99,7 +99,8 @@ class Lexicon:
         """Words of both sides that translate each other, without those that occur twice, which may correspond to each
         other in several ways."""
         links = [(i, j) for i, s in enumerate(words[0]) for j, t in enumerate(words[1]) if (s, t) in self.pairs]
-        return [(i, j) for i, j in links if words[0].count(words[0][i]) == words[1].count(words[1][j]) == 1]
+        n_source, n_target = map(Counter, words)
+        return [(i, j) for i, j in links if n_source[words[0][i]] == n_target[words[1][j]] == 1]
 
 
 def words_of(text: str) -> list[str]:

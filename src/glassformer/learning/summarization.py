@@ -54,6 +54,10 @@ class SummarizationObjective(DecoderObjective[Example]):
             rows.append(([*prompt, *tgt, t.eos_id], [len(prompt)]))
         return rows, too_long
 
+    @property
+    def too_long(self) -> str:
+        return f"with a summary of more than {max(0, self.model.config.max_len // 2 - 1)} tokens"
+
     def fit_statistics(self, data: Dataset) -> None:
         # Texts that were cut are not longer than `max_source_len`, which is kept of any text.
         n_prompt = data.fields["n_prompt"].values

@@ -168,7 +168,7 @@ class TranslationObjective(TextToTextObjective[Example]):
         self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
     ) -> Iterator[Example]:
         """The examples, and a second time those whose files have codes in both texts, and some others with one."""
-        lexicon = Lexicon([(example.src, example.tgt) for example in islice(training(), MAX_AUGMENTATION)])
+        lexicon = Lexicon([(e.src, e.tgt) for e in islice(training(), MAX_AUGMENTATION) if self.may_fit(e)])
         rng = np.random.default_rng(self.seed)
         n = n_own = 0
         for example in examples:
@@ -176,11 +176,20 @@ class TranslationObjective(TextToTextObjective[Example]):
             if example.marked:
                 n_own += 1
                 yield replace(example, src=example.marked[0], tgt=example.marked[1])
-            elif rng.random() < CODE_FRACTION and (pair := with_code((example.src, example.tgt), lexicon, rng)):
+            elif (
+                rng.random() < CODE_FRACTION
+                and self.may_fit(example)
+                and (pair := with_code((example.src, example.tgt), lexicon, rng))
+            ):
                 n += 1
                 yield replace(example, src=pair[0], tgt=pair[1])
         own = f", and {n_own:,} with those of their files" if n_own else ""
         log(f"Inline codes: {n:,} pairs are used with a code as well{own}.")
+
+    def may_fit(self, example: Example) -> bool:
+        """Whether no text has more words than the model reads tokens. `encode` leaves such pairs out; to align their
+        words would take time and memory that grow with the product of their lengths."""
+        return max(len(example.src.split()), len(example.tgt.split())) <= self.model.config.max_len
 
     def fit_statistics(self, data: Dataset) -> None:
         """Find the scripts of the sources, in addition to those of the model that the training starts from."""

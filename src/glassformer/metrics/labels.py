@@ -57,6 +57,16 @@ def _label_indices(occurring: Sequence[str], labels: Sequence[str] | None) -> di
     return {label: i for i, label in enumerate(sorted(set(occurring)) if labels is None else labels)}
 
 
+def label_sums(predicted: Sequence[str], expected: Sequence[str]) -> Float[np.ndarray, " k"]:
+    """The sum of `label_statistics` over the examples, in memory that does not grow with the number of classes times
+    that of examples."""
+    common_length(predicted, expected)
+    indices = _label_indices([*predicted, *expected], None)
+    is_, should_be = (np.array([indices[label] for label in side], np.int64) for side in (predicted, expected))
+    counted = (is_[is_ == should_be], is_, should_be)
+    return np.concatenate([np.bincount(classes, minlength=len(indices)) for classes in counted]).astype(float)
+
+
 def accuracy_from(sums: Float[np.ndarray, "*n k"]) -> Float[np.ndarray, "*n"]:
     """Fraction of examples with the correct class."""
     correct, _, expected = _split(sums)
@@ -89,17 +99,17 @@ def _split(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def accuracy(predicted: Sequence[str], expected: Sequence[str]) -> float:
     """Fraction of examples with the correct class."""
-    return float(accuracy_from(label_statistics(predicted, expected).sum(0)))
+    return float(accuracy_from(label_sums(predicted, expected)))
 
 
 def macro_f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
     """Mean F1 over the classes that were predicted or expected, with equal weights."""
-    return float(macro_f1_from(label_statistics(predicted, expected).sum(0)))
+    return float(macro_f1_from(label_sums(predicted, expected)))
 
 
 def matthews(predicted: Sequence[str], expected: Sequence[str]) -> float:
     """Matthews correlation coefficient, -1 to 1; 0 for constant predictions; see `matthews_from`."""
-    return float(matthews_from(label_statistics(predicted, expected).sum(0)))
+    return float(matthews_from(label_sums(predicted, expected)))
 
 
 def confusion(predicted: Sequence[str], expected: Sequence[str], labels: Sequence[str] | None = None) -> Confusion:

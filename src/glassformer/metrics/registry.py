@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from glassformer.metrics.answers import answer_f1_from, answer_statistics, exact_match_from
 from glassformer.metrics.correlation import pearson_from, pearson_statistics, spearman_statistics
-from glassformer.metrics.labels import label_statistics, macro_f1_from, matthews_from
+from glassformer.metrics.labels import label_statistics, label_sums, macro_f1_from, matthews_from
 from glassformer.metrics.score import (
     MetricFn,
     Score,
@@ -124,11 +124,19 @@ def statistics_of(
 
 def scores(output_type: OutputType, outputs: Sequence[Any], references: Sequence[Any]) -> list[Score]:
     """The values of all metrics of this type of outputs."""
+    metrics = [metric for metric in METRICS if metric.of == output_type and metric.applies(references)]
+    sums = {
+        function: label_sums(outputs, references)
+        if function is label_statistics
+        else function(outputs, references).sum(0)
+        for function in {metric.statistics for metric in metrics if metric.statistics}
+    }
     return [
         Score(
             metric.name,
-            float(metric.from_sums(rows.sum(0))),
+            float(metric.from_sums(sums[metric.statistics])),
             metric.signature if isinstance(metric.signature, str) else metric.signature(references),
         )
-        for metric, rows in statistics_of(output_type, outputs, references).items()
+        for metric in metrics
+        if metric.statistics
     ]

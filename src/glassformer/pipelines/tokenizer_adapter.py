@@ -75,8 +75,7 @@ class TokenizerAdapter:
         self.lock = threading.Lock()
         """Truncation is a setting of the backend, not an argument: one thread encodes at a time."""
         self.is_encoder = task.kind == "encoder"
-        template = source.tokenizer_config.get("chat_template")
-        self.chat_template = template if isinstance(template, str) else None
+        self.chat_template = source.origin.chat_template
         self.special_names = t.special_tokens
         named = source.tokenizer_config
         roles = {"bos_token": t.special_tokens.bos_token, "eos_token": t.special_tokens.eos_token, **named}

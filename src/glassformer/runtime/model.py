@@ -24,6 +24,12 @@ from glassformer.runtime.verify import n_entries, n_positions
 MAX_ROWS = 512
 """Maximum number of tokens of sources or prompts that are processed together, or one text."""
 
+MAX_READ = 8 * MAX_ROWS
+"""Maximum number of tokens of the sources of texts that are scored together, or one source."""
+
+MAX_LOGITS = 1 << 25
+"""Maximum number of logits that are computed together for given texts: 128 MB, or one token."""
+
 
 class RuntimeModel:
     """A model that generates text, as programs of kernels. It has the methods of `generate.protocol.Decodable`."""
@@ -193,23 +199,17 @@ class RuntimeModel:
             source_of: index of the source of each text.
         """
         results: list[list[float]] = []
-        for part, logits in self.logits_of(inputs, sources, source_of):
+        n_together = max(1, MAX_LOGITS // self.vocab_size)
+        for part, batch in self.batches_of(inputs, sources, source_of):
             chosen = np.concatenate([np.array(target, np.int64) for target in targets[part]])
-            log_probs = log_softmax(logits)[np.arange(len(chosen)), chosen]
+            log_probs = np.empty(len(chosen), np.float32)
+            for start in range(0, len(chosen), n_together):
+                rows = slice(start, start + n_together)
+                logits = self.decode.run(batch.rows(rows), self.caches)
+                log_probs[rows] = log_softmax(logits)[np.arange(len(logits)), chosen[rows]]
             ends = np.cumsum([len(target) for target in targets[part]])[:-1]
             results += [row.tolist() for row in np.split(log_probs, ends)]
         return results
-
-    def logits_of(
-        self,
-        inputs: Sequence[Sequence[int]],
-        sources: Sequence[Sequence[int]] = (),
-        source_of: Sequence[int] = (),
-    ) -> Iterator[tuple[slice, Floats]]:
-        """Logits after each token of given texts, some texts at a time: the part of the texts, and [tokens, vocab].
-        Arguments: as of `score`."""
-        for part, batch in self.batches_of(inputs, sources, source_of):
-            yield part, self.decode.run(batch, self.caches)
 
     def batches_of(
         self, inputs: Sequence[Sequence[int]], sources: Sequence[Sequence[int]], source_of: Sequence[int]
@@ -217,20 +217,27 @@ class RuntimeModel:
         """The rows of given texts, some texts at a time, whose slots are free again after the next step of the
         iteration. Arguments: as of `score`."""
         texts = [np.array(ids, np.int32) for ids in inputs]
+        n_read = [len(sources[i]) for i in source_of] if self.encode else []
+        encoded: dict[int, Ints] = {}
+        """Slots of the sources of a part."""
+        taken: list[Ints] = []
         with self.lock:
-            slots: list[Ints] = []
-            if self.encode:
-                slots = self.process(self.encode, [np.array(ids, np.int32) for ids in sources], self.sources, False)
-            taken: list[Ints] = []
             try:
-                for part in parts_of(texts):
+                for part in parts_of(texts, n_read):
+                    wanted = dict.fromkeys(source_of[part] if self.encode else ())
+                    self.sources.release([encoded.pop(i) for i in encoded.keys() - wanted])
+                    if self.encode and (new := [i for i in wanted if i not in encoded]):
+                        read = [np.array(sources[i], np.int32) for i in new]
+                        encoded |= zip(new, self.process(self.encode, read, self.sources, False), strict=True)
+                    number = {i: n for n, i in enumerate(encoded)}
                     taken = [self.targets.take(len(text)) for text in texts[part]]
-                    yield part, self.batch_of_texts(texts[part], taken, slots, source_of[part])
+                    owners = [number[i] for i in source_of[part]]
+                    yield part, self.batch_of_texts(texts[part], taken, [*encoded.values()], owners)
                     self.targets.release(taken)
                     taken = []
             finally:
                 self.targets.release(taken)
-                self.sources.release(slots)
+                self.sources.release([*encoded.values()])
 
     def batch_of_texts(
         self, texts: Sequence[Ints], taken: Sequence[Ints], slots: Sequence[Ints], source_of: Sequence[int]
@@ -267,13 +274,19 @@ def check_sizes(graph: Graph, config: ModelConfig) -> None:
         raise CheckpointError("programs.json has another number of logits than config.json.\n  Copy the folder again.")
 
 
-def parts_of(texts: Sequence[Ints]) -> Iterator[slice]:
-    """Parts of texts with at most `MAX_ROWS` tokens, or one text."""
-    first = 0
-    while first < len(texts):
-        last, n_rows = first + 1, len(texts[first])
-        while last < len(texts) and n_rows + len(texts[last]) <= MAX_ROWS:
-            n_rows += len(texts[last])
-            last += 1
-        yield slice(first, last)
-        first = last
+def parts_of(texts: Sequence[Ints], n_read: Sequence[int] = ()) -> Iterator[slice]:
+    """Parts of texts with at most `MAX_ROWS` tokens, or one text.
+
+    Args:
+        n_read: number of tokens of the source of each text. Those of a part have at most `MAX_READ`.
+    """
+    first = n_rows = n_source = 0
+    for last, text in enumerate(texts):
+        more = n_read[last] if n_read else 0
+        if last > first and (n_rows + len(text) > MAX_ROWS or n_source + more > MAX_READ):
+            yield slice(first, last)
+            first, n_rows, n_source = last, 0, 0
+        n_rows += len(text)
+        n_source += more
+    if texts:
+        yield slice(first, len(texts))

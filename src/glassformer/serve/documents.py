@@ -16,6 +16,7 @@ from glassformer.config import JsonObject
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import SUFFIXES, Exchange, exchanged
 from glassformer.documents.languages import differing
+from glassformer.documents.notes import notes_of
 from glassformer.documents.origin import Origin
 from glassformer.documents.reader import AnyDocument, DocumentReader
 from glassformer.errors import CorpusError
@@ -77,6 +78,7 @@ async def translated(
     name: str = "",
     deadline_s: float | None = None,
     progress: list[int] | None = None,
+    found: list[list[Translated]] | None = None,
 ) -> list[bytes]:
     """Documents in the other language.
 
@@ -85,6 +87,7 @@ async def translated(
         to: see `tasks.files.translate_document`, also for `name`.
         deadline_s: seconds in which a file must be translated. Default: that of other requests.
         progress: its first number becomes that of the segments that are translated.
+        found: the translations of the segments of each document are added to it.
 
     Raises:
         ApiError: a model lacks what the request needs, or they cannot be computed.
@@ -116,6 +119,8 @@ async def translated(
     rendered = []
     for document, model in documents:
         own = [next(results) for _ in document.segments]
+        if found is not None:
+            found.append(own)
         positions = [result.positions or () for result in own]
         texts = [result.text for result in own]
         least = body.min_confidence if is_marked(document, body, to) else None
@@ -175,10 +180,18 @@ async def translate_html(
     """
     body = body.model_copy(update={"alternatives": 0, "align": False, "confidence": False})
     given = [(document, model) for document, model in zip(documents, models, strict=True) if model]
-    rendered = iter(await translated(request, service, given, body))
-    return [
-        Translated(text=next(rendered).decode() if model else text) for text, model in zip(texts, models, strict=True)
-    ]
+    found: list[list[Translated]] = []
+    rendered, units = iter(await translated(request, service, given, body, found=found)), iter(found)
+    results = []
+    for text, model in zip(texts, models, strict=True):
+        if not model:
+            results.append(Translated(text=text))
+            continue
+        own = next(units)
+        missing = [term for each in own for term in each.missing]
+        is_cut = any(each.truncated for each in own)
+        results.append(Translated(text=next(rendered).decode(), missing=missing, truncated=is_cut))
+    return results
 
 
 def router(service: Service) -> APIRouter:
@@ -213,7 +226,7 @@ def router(service: Service) -> APIRouter:
         else:
             source = service.code(body.source)
         model = service.translator(source, target)
-        progress = [0, len(document.segments)]
+        progress, found = [0, len(document.segments)], list[list[Translated]]()
         if body.progress:
             service.progress[body.progress] = progress
         try:
@@ -225,14 +238,17 @@ def router(service: Service) -> APIRouter:
                 options = Translate(q="", source=source, target=target, min_confidence=least, **control)
                 (data,) = await translated(
                     request, service, [(document, model)], options, to=body.to, name=name, deadline_s=FILE_S,
-                    progress=progress,
+                    progress=progress, found=found,
                 )  # fmt: skip
         finally:
             service.progress.pop(body.progress or "", None)
         suffix += SUFFIXES[body.to] if body.to else ""
         key = service.results.add(data, f"{stem}.{target}{suffix}", "application/octet-stream")
         answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{suffix.lower()}"}
-        return answer | ({"notes": list(document.notes)} if document.notes else {})
+        results = [result for own in found for result in own]
+        n_cut = sum(result.truncated for result in results)
+        notes = [*document.notes, *notes_of(n_cut, [result.missing for result in results])]
+        return answer | ({"notes": notes} if notes else {})
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)
     async def file_progress(key: str) -> Any:

@@ -157,7 +157,7 @@ def response(body: Translate, answers: Sequence[Translated], found: Sequence[Jso
             result[name] = values(attrgetter(name))
     if (continuations := answers[0].continuations) is not None:
         result["continuations"] = [continuation_record(continuation) for continuation in continuations]
-    for name in ("missing", "untranslated", "match"):
+    for name in ("missing", "untranslated", "truncated", "match"):
         if any(getattr(answer, name) for answer in answers):
             result[name] = values(attrgetter(name))
     return result

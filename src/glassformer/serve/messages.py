@@ -34,6 +34,8 @@ class Translated(Message):
     """Terms of the glossary that are not in the translation."""
     untranslated: bool = False
     """The confidence was too low, and the text is the source."""
+    truncated: bool = False
+    """The translation was cut off at the maximum length."""
     alignment: list[tuple[int, int]] | None = None
     """Pairs of a word of the source and a word of the translation."""
     words: list[tuple[str, float]] | None = None

@@ -39,8 +39,9 @@ SHARE, MAX_COPIES = 0.2, 50
 MAX_DEV = 1000
 """Number of pairs of the dev set on which both models are compared."""
 
-LEARNING_RATE = 0.002
-"""Below that of a training from scratch. Tried on the corrections of one file only."""
+MAX_LEARNING_RATE, LEARNING_RATE_FRACTION = 0.002, 0.25
+"""The learning rate: this fraction of that of a training from scratch, or that of a fine-tuning. Tried with the preset
+`tiny` on the corrections of one file only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def update(
     )
     config = TrainConfig.resolve(
         {
-            "lr": LEARNING_RATE,
+            "lr": learning_rate(model),
             **{name: value for name, value in options.items() if name not in PLAIN_TEXT},
             "src": tuple(files[name][0] for name in texts),
             "tgt": tuple(files[name][1] for name in texts),
@@ -167,7 +168,8 @@ def update(
         raise UserError(
             f"the new model is worse on the dev set: {on_dev} ({on_dev.gain:+.1f}, allowed {-max_drop:+.1f}).\n"
             f"  It is not used: {rejected}. Its translations of the corrections: {rejected / 'corrections.tsv'}.\n"
-            "  Train for a shorter time, with more corrections, or allow more: --max-drop."
+            "  Train for a shorter time, with a lower learning rate (--lr), with more corrections, or allow more:"
+            " --max-drop."
         )
     move(candidate, out)
     return Update(out, on_dev, on_corrections, examples)
@@ -183,6 +185,14 @@ def move(folder: Path, new: Path) -> None:
         if name in ("src", "tgt", "dev_src", "dev_tgt")
     }
     store_options(config.model_copy(update={**files, "out": new}))
+
+
+def learning_rate(model: Path) -> float:
+    """Learning rate for a training that continues that of a run folder."""
+    trained = TrainConfig.resolve({}, model / "run.toml", environment={})
+    if trained.lr is None:
+        return MAX_LEARNING_RATE
+    return min(MAX_LEARNING_RATE, trained.lr if trained.init_from else LEARNING_RATE_FRACTION * trained.lr)
 
 
 def texts_of(example: Example) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from glassformer.synthetic.filters import Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
 from glassformer.tasks.translation import Translator
+from glassformer.threads import set_n_threads
 from glassformer.train_config import NOT_WITH_TEACHERS, TrainConfig
 from glassformer.training.options import select_objective_type, stored_options
 from glassformer.training.run import make_run_folder, train
@@ -59,13 +60,16 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     if not config.init_from:  # what the student does not have is reported before the teacher is asked
         select_objective_type(config.model_copy(update={"task": config.task or "translation"}), None)
     tell_of_codes(config, log)
+    if config.threads:
+        set_n_threads(config.threads)  # also of the teacher
     sources, references = read_sources(config)
     make_run_folder(config.out)
     folder = config.out / FOLDER
     check_is_own_run(config, folder)
     check_is_own_teacher(config, teacher, sources, folder)
     answers = ask(teacher, sources, folder, log)
-    pairs = used_pairs(sources, references, answers, config, log)
+    filter_ = Filter(of_chats=isinstance(teacher, EndpointTeacher))
+    pairs = used_pairs(sources, references, answers, filter_, config, log)
     languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
     files = folder / "train.src", folder / "train.tgt"
     write_pairs(files, [*pairs, *zip(sources, references, strict=False)])
@@ -99,9 +103,17 @@ def read_sources(config: TrainConfig) -> tuple[list[str], list[str]]:
 
 
 def used_pairs(
-    sources: Sequence[str], references: Sequence[str], answers: Sequence[Answer], config: TrainConfig, log: Log
+    sources: Sequence[str],
+    references: Sequence[str],
+    answers: Sequence[Answer],
+    filter_: Filter,
+    config: TrainConfig,
+    log: Log,
 ) -> list[tuple[str, str]]:
     """The sources with the translations that are used.
+
+    Args:
+        filter_: decides; gets the language and the length of the translations.
 
     Raises:
         CorpusError: hardly any translation can be used.
@@ -116,7 +128,8 @@ def used_pairs(
     if not language.is_known:  # the translations are compared with each other
         language = Language(texts)
     sample = list(zip(sources, references or texts, strict=True))[:: max(1, len(sources) // SAMPLE)]
-    filter_ = Filter(language if language.is_known else None, typical_ratio(sample))
+    filter_.language = language if language.is_known else None
+    filter_.length_ratio = typical_ratio(sample)
     pairs = [
         (source, text)
         for source, text, answer in zip(sources, texts, answers, strict=True)
@@ -256,8 +269,16 @@ def check_is_own_run(config: TrainConfig, folder: Path) -> None:
         ConfigError: it has one.
     """
     stored = stored_options(config)
-    if stored and has_begun(config.out) and not any(path.is_relative_to(folder) for path in stored.src):
+    if stored and has_begun(config.out) and not any(is_in(path, folder) for path in stored.src):
         raise ConfigError(f"{config.out}: contains a run on other text.\n  Choose another --out.")
+
+
+def is_in(path: Path, folder: Path) -> bool:
+    """Whether a file is in a folder, or was there before the folder of the run was moved."""
+    if path.resolve().is_relative_to(folder.resolve()):
+        return True
+    below = [path.relative_to(parent) for parent in path.parents if parent.name == folder.name]
+    return any((folder / rest).exists() for rest in below)
 
 
 def check_is_own_teacher(config: TrainConfig, teacher: Teacher, sources: Sequence[str], folder: Path) -> None:

@@ -20,6 +20,7 @@ from glassformer.synthetic.answers import Answer
 from glassformer.synthetic.ask import REPORTED_EVERY_S
 from glassformer.tasks.base import Log
 from glassformer.tasks.texts import no_op
+from glassformer.tokens.tokenizer import well_formed
 
 MAX_TRIES = 6
 FIRST_WAIT_S, MAX_WAIT_S = 1.0, 60.0
@@ -38,6 +39,9 @@ THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "`": "`", "「": "」"}
 
 TEXT = "{text}"
+
+KEY = re.compile(r"[!-~]+")
+"""A key that a header of HTTP can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,11 @@ class EndpointTeacher:
             raise ConfigError(f"--prompt {options.prompt!r}: must contain {TEXT} once, which each source replaces.")
         if not options.url.startswith(("http://", "https://")):
             raise ConfigError(f"{options.url}: not an address that begins with http:// or https://.")
+        if options.api_key and not KEY.fullmatch(options.api_key):
+            raise ConfigError(
+                "the key in the environment variable OPENAI_API_KEY has a space, a line end or another character that"
+                " no key has.\n  Set it again, without quotation marks."
+            )
         self.options = options
         self.name = f"{options.model} at {options.url}"
         self.identity = f"{self.name} {options.prompt}"
@@ -241,7 +250,9 @@ def answer_of(content: bytes, source: str, address: str) -> Answer:
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError):
         start = content[:80].decode("utf-8", "replace")
         raise UserError(f"{address}: answers with something that is no chat completion: {start!r}.") from None
-    return Answer((cleaned(text, source),), is_truncated=choice.get("finish_reason") == "length", tokens=tokens)
+    return Answer(
+        (cleaned(well_formed(text), source),), is_truncated=choice.get("finish_reason") == "length", tokens=tokens
+    )
 
 
 def cleaned(text: str, source: str) -> str:

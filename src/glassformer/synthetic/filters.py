@@ -83,6 +83,8 @@ class Filter:
     """Number of characters of a translation for each character of its source, on average."""
     min_score: float | None = None
     """Least mean log-probability of the tokens."""
+    of_chats: bool = False
+    """The translations are answers of a chat model, which may talk about them instead."""
     counts: Counter[str] = field(default_factory=Counter)
     """Number of translations that are not used, by reason."""
     first: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -106,7 +108,7 @@ class Filter:
             return "cut at the maximum length"
         if text.strip().count("\n") > source.strip().count("\n"):
             return "more lines than the source"
-        if CHATTER.match(text) and not CHATTER.match(source):
+        if self.of_chats and CHATTER.match(text) and not CHATTER.match(source):
             return "talks about the translation"
         if text.strip() == source.strip() and len(letters_of(text)) >= MIN_LETTERS:
             return "equal to the source"

@@ -31,6 +31,7 @@ from glassformer.synthetic.distillation import (
 from glassformer.synthetic.filters import MIN_LETTERS, Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher
 from glassformer.tasks.base import AnyTask, Log
+from glassformer.threads import set_n_threads
 from glassformer.train_config import MAX_WEIGHT, NO_TAG, TrainConfig
 from glassformer.training.run import make_run_folder, train
 from glassformer.training.scan import text_hash
@@ -85,6 +86,8 @@ def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False
     """
     if config.init_from:
         raise ConfigError("--init-from: not with --more-tgt and --more-src.\n  Leave it out.")
+    if config.threads:
+        set_n_threads(config.threads)  # also of the models that translate
     languages = languages_of(config.src, config.tgt, config.keys, config.languages)
     make_run_folder(config.out)
     folder = config.out / FOLDER

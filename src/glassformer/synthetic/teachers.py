@@ -1,14 +1,18 @@
 """Teachers: what translates the sources of a corpus that another model is trained on."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
-from glassformer.manifest import MANIFEST, sha256
+from glassformer.generate.shortlist import FILE as SHORTLIST
+from glassformer.manifest import read_manifest
 from glassformer.synthetic.answers import Answer
 from glassformer.tasks.base import Log
+from glassformer.tasks.confidence import FILE as CONFIDENCE
 from glassformer.tasks.registry import find_model, load
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
@@ -40,6 +44,13 @@ class Teacher(Protocol):
         """
 
 
+def identity_of(folder: Path) -> str:
+    """Digest of the files of a model folder that determine its translations."""
+    _, entries = read_manifest(folder)
+    used = sorted((name, digest) for name, _, digest in entries if name not in (SHORTLIST, CONFIDENCE))
+    return hashlib.sha256(json.dumps(used).encode()).hexdigest()
+
+
 class ModelTeacher:
     """A model folder, or several as an ensemble."""
 
@@ -60,8 +71,7 @@ class ModelTeacher:
         self.task = tasks[0].with_members(tasks[1:])
         self.options = options
         self.name = " and ".join(map(str, folders))
-        manifests = [sha256(folder / MANIFEST) for folder in folders]
-        self.identity = " ".join([*manifests, options.model_dump_json(exclude_defaults=True)])
+        self.identity = " ".join([*map(identity_of, folders), options.model_dump_json(exclude_defaults=True)])
 
     def answers(
         self, sources: Sequence[str], log: Log = no_op, *, has_answered: bool = False

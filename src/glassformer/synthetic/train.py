@@ -2,6 +2,7 @@
 
 import os
 
+from glassformer.corpora.corpus import pair_files
 from glassformer.errors import ConfigError
 from glassformer.synthetic.ask import print_log
 from glassformer.synthetic.distillation import tell_of_codes
@@ -34,6 +35,7 @@ def train(config: TrainConfig, *, quiet: bool = False, started_s: float | None =
     task = select_objective_type(config, None).task_type.name
     if task != "translation":
         raise ConfigError(f"{option}: the task {task} has no such option.\n  Leave it out.")
+    pair_files(config.src, config.tgt, config.format, config.keys)
     log = no_op if quiet else print_log
     tell_of_codes(config, log)
     chain = train_with_teachers if config.n_teachers else train_with_monolingual

@@ -68,6 +68,11 @@ def no_metrics(name: str) -> ConfigError:
     return ConfigError(f"{name} has no metrics on test sets.\n  Apply the model to text with `glassformer run`.")
 
 
+def stored_number(stored: tuple[str, ...]) -> int:
+    """The number of an attribute of `Task.stored_attributes`; 0 if there is none."""
+    return max((int(text) for text in stored if text.isdecimal()), default=0)
+
+
 class Task(ABC, Generic[ExampleT]):
     """A trained model with its tokenizer, and what the task does with them.
 

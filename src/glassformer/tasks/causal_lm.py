@@ -41,6 +41,12 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
     longest_trained_output = 0
     """Number of tokens of the longest output of the training set, with its end token; 0 if it is not known."""
 
+    @property
+    def end_ids(self) -> tuple[int, ...]:
+        """Tokens that end a text besides that of the tokenizer: those of the Hugging Face folder that it comes from."""
+        known = range(self.config.vocab_size)
+        return tuple(i for i in self.origin.end_ids if i in known and i != self.tokenizer.eos_id) if self.origin else ()
+
     def prompt(self, text: str) -> list[int]:
         """Token ids of the prompt for a text."""
         t = self.tokenizer
@@ -49,14 +55,16 @@ class DecoderTask(GeneratesText, Task[ExampleT]):
         return [t.bos_id, *ids] if t.bos_id != t.eos_id or not ids else ids
 
     def truncate_prompt(self, ids: list[int], max_new_tokens: int, warn: Callable[[str], None]) -> list[int]:
-        """Keep the end of a prompt: as many tokens as leave `max_new_tokens` positions free, but at least half of the
-        maximum length.
+        """Keep the start token, if there is one, and the end of a prompt: as many tokens as leave `max_new_tokens`
+        positions free, but at least half of the maximum length.
         """
         max_len = self.config.max_len
         n_kept = max(max_len - max_new_tokens, max_len // 2)
-        if len(ids) > n_kept:
-            warn(f"longer than the maximum prompt length of {n_kept} tokens: its beginning was cut off")
-        return ids[-n_kept:]
+        if len(ids) <= n_kept:
+            return ids
+        warn(f"longer than the maximum prompt length of {n_kept} tokens: its beginning was cut off")
+        start = ids[:1] if self.tokenizer.bos_id != self.tokenizer.eos_id else []
+        return [*start, *ids[len(ids) - n_kept + len(start) :]]
 
     def with_default_options(self, options: DecodeConfig | None) -> DecodeConfig:
         """Complete the explicit options with the defaults of the task.

@@ -219,6 +219,12 @@ def fit_confidence(task: Any, sources: Sequence[str], references: Sequence[str])
             right for _, rights in some for right in rights
         ]
 
+    n_words = sum(len(rights) for _, rights in rows)
+    if n_words < 2 * MIN_WORDS:
+        raise UserError(
+            f"confidence cannot be fitted to {n_words} words and tested.\n"
+            f"  Give more lines: at least {2 * MIN_WORDS} words."
+        )
     confidence = Confidence.fit(*stacked(rows))
     features, is_right = stacked(rows[1::2])
     error = expected_calibration_error(Confidence.fit(*stacked(rows[::2])).probabilities(features), is_right)

@@ -43,9 +43,18 @@ class EncoderTask(Task[ExampleT]):
         prefix = [t.bos_id, *first, *[t.eos_id] * self.n_separators]
         return [*prefix, *second, t.eos_id], [0] * len(prefix) + [1] * (len(second) + 1)
 
+    @property
+    def max_len(self) -> int:
+        """Maximum number of tokens of a text or a pair, with the special tokens."""
+        return int(self.config.max_len)
+
+    def capacity(self, second: Sequence[int]) -> int:
+        """Maximum number of tokens of a text, or of a pair together, if the second text has tokens."""
+        return self.max_len - (self.n_specials if second else 2)
+
     def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
-        """Truncate a pair in place to the maximum length, the longer text first."""
-        n_excess = len(first) + len(second) + self.n_specials - self.config.max_len
+        """Truncate a text or a pair in place to the maximum length, the longer text first."""
+        n_excess = len(first) + len(second) - self.capacity(second)
         while n_excess > 0:
             longer = first if len(first) >= len(second) else second
             n = min(n_excess, max(1, abs(len(first) - len(second))))
@@ -63,8 +72,8 @@ class EncoderTask(Task[ExampleT]):
     def encode_truncated(self, texts: Sequence[Text], warn: Warn) -> list[tuple[list[int], list[int]]]:
         """`encode_texts`, truncated to the maximum length. `warn` is called for each truncated text."""
         rows = self.encode_texts(texts)
-        limit = self.config.max_len - self.n_specials
         for i, (first, second) in enumerate(rows):
+            limit = self.capacity(second)
             if len(first) + len(second) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
                 self.truncate_pair(first, second)

@@ -9,8 +9,8 @@ from numpy import ndarray
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError
 from glassformer.shapes import Float
-from glassformer.tasks.base import CorpusExample
-from glassformer.tasks.encoder import EncoderTask, Texts, text_of_line
+from glassformer.tasks.base import CorpusExample, stored_number
+from glassformer.tasks.encoder import EncoderTask, Texts
 from glassformer.tasks.texts import Warn, check_texts, python_warning
 
 
@@ -21,10 +21,16 @@ class SentenceEmbedder(EncoderTask[CorpusExample]):
     name = "feature-extraction"
     pipelines = ("feature-extraction", "sentence-similarity")
     head_config = {"head": "none"}
-    stored_attributes = ("sentence_pooling",)
+    stored_attributes = ("sentence_pooling", "sentence_max_len")
     sentence_pooling: tuple[str, ...] = ()
     """What follows the encoder according to the files of sentence-transformers: "mean", "cls" (the first token), or
     others, which are not supported. Empty: "mean"."""
+    sentence_max_len: tuple[str, ...] = ()
+    """Maximum number of tokens of a text according to these files. Empty: that of the model."""
+
+    @property
+    def max_len(self) -> int:
+        return min(super().max_len, stored_number(self.sentence_max_len) or super().max_len)
 
     @property
     def takes_first(self) -> bool:
@@ -62,7 +68,7 @@ class SentenceEmbedder(EncoderTask[CorpusExample]):
         self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[str]:
         """A JSON list of numbers for each line."""
-        vectors = self([text_of_line(line) for line in lines], warn).tolist()
+        vectors = self(list(lines), warn).tolist()
         return [
             json.dumps([round(x, 6) for x in vector]) if line.strip() else ""
             for line, vector in zip(lines, vectors, strict=True)

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from glassformer.documents.document import Only, Segment
 from glassformer.documents.exchange import SUFFIXES, Exchange, exchanged
 from glassformer.documents.inline import Position
 from glassformer.documents.languages import differing
+from glassformer.documents.notes import notes_of
 from glassformer.documents.origin import Origin
 from glassformer.documents.reader import AnyDocument, read_in_child
 from glassformer.errors import ConfigError, CorpusError, UserError
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 WITHOUT_EFFECT = ("nbest", "align", "confidence", "prefix")
 """Options of translation that a file does not show."""
-
-MAX_TERMS = 10
-"""Number of terms that a translation lacks which are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +134,11 @@ def translate_document(
     similarities = [origin.similarity for origin in origins if origin.used and origin.similarity is not None]
     n_exact = similarities.count(1)
     n_doubtful = sum(origin.is_doubtful for origin in origins)
+    n_cut = sum(translation.is_truncated and not translation.is_untranslated for translation in translations)
     return data, TranslatedFile(
         Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact,
-        (*document.notes, *notes_of(translations)),
+        (*document.notes, *notes_of(n_cut, [translation.missing for translation in translations])),
     )  # fmt: skip
-
-
-def notes_of(translations: Sequence[Translation]) -> Iterator[str]:
-    """What a person should know of the translations of a file."""
-    if n_cut := sum(translation.is_truncated and not translation.is_untranslated for translation in translations):
-        yield f"{n_cut:,} cut off at the maximum length"
-    if lacking := [translation for translation in translations if translation.missing]:
-        terms = dict.fromkeys(term for translation in lacking for term in translation.missing)
-        more = ", …" if len(terms) > MAX_TERMS else ""
-        yield f"{len(lacking):,} without a term of the glossary: {', '.join([*terms][:MAX_TERMS])}{more}"
 
 
 def positions_in(

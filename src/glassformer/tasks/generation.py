@@ -22,10 +22,15 @@ class GeneratesText:
     """Vocabulary shortlist, if the model folder has it."""
 
     @property
+    def end_ids(self) -> tuple[int, ...]:
+        """Tokens that end a text besides that of the tokenizer."""
+        return ()
+
+    @property
     def banned_ids(self) -> tuple[int, ...]:
         """Special tokens that are never generated."""
         t = self.tokenizer
-        return tuple({t.pad_id, t.bos_id} - {t.eos_id})
+        return tuple({t.pad_id, t.bos_id} - {t.eos_id, *self.end_ids})
 
     def decodable(self, precision: str) -> Decodable:
         """The model that decodes, in a precision of inference."""
@@ -42,6 +47,6 @@ class GeneratesText:
         model = model or self.decodable(options.precision)
         return Engine(
             model, eos_id=self.tokenizer.eos_id, max_len=self.config.max_len, device=self.device,
-            batch_tokens=options.batch_tokens, banned_ids=self.banned_ids,
+            batch_tokens=options.batch_tokens, banned_ids=self.banned_ids, end_ids=self.end_ids,
             token_bytes=lambda: self.tokenizer.token_bytes, shortlist=self.shortlist,
         )  # fmt: skip

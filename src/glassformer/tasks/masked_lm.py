@@ -169,7 +169,13 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
     def evaluate(
         self, examples: Sequence[Document], options: DecodeConfig | None = None
     ) -> tuple[list[str], list[Score]]:
-        metrics = self.metrics(self.sums(self.fixed_batches(self.rows(examples))))
+        rows = self.rows(examples)
+        if not rows:
+            raise UserError(
+                "the test set has no text that the loss is defined for; for pretraining, two lines that follow each"
+                " other.\n  Give a file that has some."
+            )
+        metrics = self.metrics(self.sums(self.fixed_batches(rows)))
         return [], [
             *(Score(name, x) for name, x in metrics.items()),
             Score("perplexity", perplexity(metrics["loss"], 1)),

@@ -31,12 +31,22 @@ def memory_of(task: "TextToTextTask[Any]", options: DecodeConfig) -> Memory | No
     if not options.memory:
         return None
     languages = tuple(getattr(task, "languages", ()))
-    return read_memory(options.memory, tuple(map(modified_at, options.memory)), languages)
+    return read_memory(options.memory, tuple(map(state_of, options.memory)), languages)
+
+
+def state_of(path: Path) -> tuple[tuple[str, float], ...]:
+    """The files of a memory, and when they were modified."""
+    is_folder_of_files = path.is_dir() and not (path / "data" / "train").is_dir()
+    return tuple((str(file), modified_at(file)) for file in (files_in(path) if is_folder_of_files else [path]))
 
 
 @lru_cache(maxsize=16)
-def read_memory(paths: tuple[Path, ...], modified: tuple[float, ...], languages: tuple[str, ...]) -> Memory:
-    """The memory of files: TMX, XLIFF, PO, archives and tables of pairs; folders of them; run folders."""
+def read_memory(paths: tuple[Path, ...], state: tuple[object, ...], languages: tuple[str, ...]) -> Memory:
+    """The memory of files: TMX, XLIFF, PO, archives and tables of pairs; folders of them; run folders.
+
+    Args:
+        state: `state_of` of each, so that changed files are read again.
+    """
 
     def pairs() -> Iterator[tuple[str, str]]:
         for path in paths:

@@ -28,6 +28,18 @@ class Origin(Config):
     tokenizer_config: JsonObject = {}
     """tokenizer_config.json, with the special tokens and the chat template of other files."""
 
+    @property
+    def end_ids(self) -> tuple[int, ...]:
+        """Ids of the tokens that end a text, of those that have one or several."""
+        found = (self.generation_config or self.config).get("eos_token_id")
+        return tuple(i for i in (found if isinstance(found, list) else [found]) if isinstance(i, int))
+
+    @property
+    def chat_template(self) -> str | None:
+        """The chat template of tokenizer_config.json; None: the model has none."""
+        template = self.tokenizer_config.get("chat_template")
+        return template if isinstance(template, str) else None
+
     @classmethod
     def from_file(cls, path: Path) -> Self:
         """Read the file of a model folder.

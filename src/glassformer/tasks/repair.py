@@ -77,6 +77,8 @@ def from_similar(
             log_probs=of_tokens,
             ids=tuple(targets[k]),
             repeated=False,
+            is_truncated=False,
+            forced=(),
             missing=(),
             match=matches[i],
         )

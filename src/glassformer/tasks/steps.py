@@ -4,6 +4,7 @@ back capitals and what stays, alignment.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -270,6 +271,13 @@ def decode(
             "  Give a shorter one."
         )
     limits = [max_new_tokens(len(part.ids)) for part in parts] if max_new_tokens else []
+    # A sample depends on the position of its text, not on other texts: not on how many parts they have or which of them
+    # are decoded again.
+    numbers = Counter[int]()
+    indices_of_parts = []
+    for part in parts:
+        indices_of_parts.append(part.text + (numbers[part.text] << 32))
+        numbers[part.text] += 1
 
     def best(
         indices: Sequence[int], options: DecodeConfig, limits: Sequence[int] = ()
@@ -282,7 +290,8 @@ def decode(
             group = [i for i, begin in zip(indices, begins, strict=True) if begin == is_first]
             ids = [parts[i].ids for i in group]
             own = [limits[i] for i in group] if limits else []
-            results = yield Sources(ids, searched, own, prefix=prefix if is_first else [])
+            own_indices = [indices_of_parts[i] for i in group]
+            results = yield Sources(ids, searched, own, prefix=prefix if is_first else [], indices=own_indices)
             found |= zip(group, results, strict=True)
         if options.rerank:
             found = {i: by_risk(list(map(task.text_of, nbest)), nbest)[: options.nbest] for i, nbest in found.items()}

@@ -10,18 +10,13 @@ from glassformer.corpora.read_options import DETECT, ReadOptions
 from glassformer.decode_config import DecodeConfig
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.tasks.base import Log
+from glassformer.tasks.base import Log, stored_number
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.texts import Warn, map_nonblank, python_warning
 
 MAX_SUMMARY = 128
 """Default maximum length of a summary in tokens, unless longer ones were trained; positions that a long text must
 leave free."""
-
-
-def stored_number(stored: tuple[str, ...]) -> int:
-    """The number of a stored attribute; 0 if there is none."""
-    return max((int(text) for text in stored if text.isdecimal()), default=0)
 
 
 class Summarizer(DecoderTask[Example]):

@@ -133,15 +133,15 @@ UTILIZATION = 0.6
 """Part of the rate of matrix products that a training reaches, about."""
 
 
-def available_flop(config: TrainConfig, device: torch.device) -> float | None:
-    """Floating-point operations that a training of so many minutes has time for, by the measured rate of the products;
-    None if the budget is another, or the device a GPU."""
+def available_flop(config: TrainConfig, device: torch.device, n_processes: int) -> float | None:
+    """Floating-point operations that a training of so many minutes has time for, by the measured rate of the products
+    of one process; None if the budget is another, or the device a GPU."""
     if config.minutes is None or device.type != "cpu":
         return None
     sizes = Sizes(256, 1024, 3, MAX_VOCAB_SIZE)  # the rate hardly depends on them
     pairs = candidates(device, config.precision, config.cpu_matmul) or [("fp32", "torch")]
     choice = choose_among(sizes, pairs, measures_one=True)
-    return 60 * config.minutes * UTILIZATION * 1e9 * max(choice.rates.values())
+    return n_processes * 60 * config.minutes * UTILIZATION * 1e9 * max(choice.rates.values())
 
 
 def choose_arithmetic(config: TrainConfig, device: torch.device, sizes: Sizes) -> tuple[TrainConfig, str | None]:

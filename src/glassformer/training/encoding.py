@@ -149,13 +149,12 @@ def write_train(config: TrainConfig, objective: AnyObjective, corpus: CorpusInfo
             yield encoded
 
     train = Dataset.write(folder, chain.from_iterable(encoded_chunks()), objective.fields, task.tokenizer.vocab_size)
-    limit = task.config.max_len - 1
     if n_too_long > MAX_LEFT_OUT * (len(train) + n_too_long):
         raise CorpusError(too_long_message(config, objective, too_long, n_too_long, len(train)))
     if n_too_long:
         first = ", ".join(location(e) for e in too_long[:N_LISTED]) + (", …" if n_too_long > N_LISTED else "")
         log(
-            f"warning: {n_too_long:,} {task.examples_name} longer than {limit} tokens were left out"
+            f"warning: {n_too_long:,} {task.examples_name} {objective.too_long} were left out"
             f" ({limited_by(config)}): {first}"
         )
     if objective.n_truncated:
@@ -229,7 +228,7 @@ def too_long_message(
         too_long: the first of these examples.
     """
     task = objective.task
-    limit, n = task.config.max_len - 1, n_too_long + n_train
+    n = n_too_long + n_train
     lengths = sorted(objective.needed_max_len(example) for example in too_long)
     suggested = lengths[int(0.95 * (len(lengths) - 1))]
     advice = [f"--max-len {suggested} keeps most of them"] if suggested <= MAX_TOKENS and not config.init_from else []
@@ -237,6 +236,6 @@ def too_long_message(
         advice.append(objective.too_long_advice)
     advice.append(f"{'or ' if advice else ''}split the texts at sentence ends")
     return (
-        f"{config.src[0]}: {n_too_long:,} of {n:,} {task.examples_name} ({n_too_long / n:.0%}) are longer than"
-        f" {limit} tokens and would be left out.\n  {'; '.join(advice)[0].upper()}{'; '.join(advice)[1:]}."
+        f"{config.src[0]}: {n_too_long:,} of {n:,} {task.examples_name} ({n_too_long / n:.0%}) are {objective.too_long}"
+        f" and would be left out.\n  {'; '.join(advice)[0].upper()}{'; '.join(advice)[1:]}."
     )

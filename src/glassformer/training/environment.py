@@ -17,17 +17,16 @@ from glassformer.training.distributed import Processes
 from glassformer.version import __version__
 
 
-def configure_torch(config: TrainConfig, processes: Processes) -> torch.device:
-    """Set the number of threads, deterministic algorithms and the random seed. Returns the device.
-
-    The processes on a machine share its cores, also if the run began with fewer processes.
-    """
-    assert config.threads is not None
-    device = torch.device(pick_device(config.device))
+def set_threads(n: int, processes: Processes) -> None:
+    """Set the number of threads. The processes on a machine share its cores, also if the run began with fewer
+    processes."""
     n_cores = os.cpu_count() or 1
-    torch.set_num_threads(
-        config.threads if processes.size == 1 else max(1, min(config.threads, n_cores // processes.local_size))
-    )
+    torch.set_num_threads(n if processes.size == 1 else max(1, min(n, n_cores // processes.local_size)))
+
+
+def configure_torch(config: TrainConfig) -> torch.device:
+    """Set deterministic algorithms and the random seed. Returns the device."""
+    device = torch.device(pick_device(config.device))
     if device.type == "cuda" and config.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs for it
     if device.type == "cpu" or config.deterministic:

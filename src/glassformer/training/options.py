@@ -20,13 +20,11 @@ from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, BASE_FOR_LARGE, FINE_TUNING, preset, preset_for, presets_of
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import TASKS
-from glassformer.train_config import TrainConfig
+from glassformer.train_config import BUDGETS, TrainConfig
 from glassformer.training.arithmetic import available_flop
 from glassformer.training.optimizer import OPTIMIZERS, OptimizerType
 from glassformer.training.scan import CorpusInfo, read_options
 from glassformer.training.schedule import SCHEDULES, Schedule
-
-BUDGETS = ("steps", "epochs", "minutes")
 
 DIGEST = b"# SHA-256 of the lines above: "
 """Beginning of the last line of run.toml."""
@@ -62,7 +60,7 @@ OWN_OPTIONS = (
 )
 """Options that some objectives have (`Objective.options`)."""
 
-MODEL_OPTIONS = ("n_heads", "d_ff", "n_layers", "pre_norm", "pooling")
+MODEL_OPTIONS = ("n_heads", "d_ff", "n_layers", "pre_norm", "pooling", "dropout")
 """Options that are fields of the configurations of some model families."""
 
 GIVEN_ANEW = {"devices": None, "shard": False, "profile": False}
@@ -183,6 +181,8 @@ def unused_options(config: TrainConfig, objective_type: type[AnyObjective], fami
     fields = set(FAMILIES[family].config_class.model_fields)
     if "n_encoder_layers" in fields:
         fields.add("n_layers")
+    if family == "skipgram":
+        fields.remove("dropout")
     of_preset = preset(config.preset, family) if config.preset in presets_of(family) else {}
 
     def is_given(option: str, *none: object) -> bool:
@@ -273,8 +273,28 @@ def check_sizes(config: TrainConfig, base: AnyTask) -> None:
             )
 
 
+def check_preset(given: Mapping[str, object], config: TrainConfig) -> None:
+    """Check that a preset is not given with a model to start from, whose sizes and defaults are others.
+
+    Args:
+        given: the options of a command or a call, without those of a file.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if config.init_from and given.get("preset") not in (None, "auto"):
+        raise ConfigError(
+            f"--preset {given['preset']}: has no effect with --init-from, whose model has its sizes, and fine-tuning"
+            " has its own defaults.\n  Leave it out."
+        )
+
+
 def resolve_options(
-    config: TrainConfig, objective_type: type[AnyObjective], corpus_info: CorpusInfo, base: Model | None
+    config: TrainConfig,
+    objective_type: type[AnyObjective],
+    corpus_info: CorpusInfo,
+    base: Model | None,
+    n_processes: int = 1,
 ) -> TrainConfig:
     """The options with defaults for all that are not given: family, preset, the options of the preset.
 
@@ -288,7 +308,7 @@ def resolve_options(
     device = torch.device(pick_device(config.device))
     vocab_size, name = corpus_info.tokenizer.vocab_size, str(config.preset)
     if name == "auto":
-        n_flop = available_flop(config, device) if family in BASE_FOR_LARGE and not base else None
+        n_flop = available_flop(config, device, n_processes) if family in BASE_FOR_LARGE and not base else None
         name = preset_for(corpus_info.n_examples, family, n_flop=n_flop, vocab_size=vocab_size)
     if name not in presets_of(family):
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")

@@ -14,19 +14,18 @@ from glassformer.lock import locked
 from glassformer.manifest import MANIFEST, read_json, sha256
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.registry import load
-from glassformer.train_config import TrainConfig
+from glassformer.train_config import BUDGETS, TrainConfig
 from glassformer.training import launch, translators
 from glassformer.training.arithmetic import CHOSEN, choose_arithmetic, model_sizes, products_by
 from glassformer.training.building import build
 from glassformer.training.distributed import Processes, joined
 from glassformer.training.divergence import EVIDENCE
 from glassformer.training.encoding import PreparedData, encode
-from glassformer.training.environment import configure_torch, environment, warn_about_environment
+from glassformer.training.environment import configure_torch, environment, set_threads, warn_about_environment
 from glassformer.training.final import finish
 from glassformer.training.memory import MemoryMeter
 from glassformer.training.model_card import model_name
 from glassformer.training.options import (
-    BUDGETS,
     check_blocks,
     check_model_fields,
     check_sizes,
@@ -121,14 +120,18 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
         with processes.rank_0_first():
             corpus = scan(config, objective_type, reporter.log)
             if processes.rank and (chosen := stored_options(config)):  # rank 0 chose for all
-                config = config.model_copy(update={name: getattr(chosen, name) for name in CHOSEN})
-            config = resolve_options(config, objective_type, corpus, base)
-            device = configure_torch(config, processes)
+                config = config.model_copy(update={name: getattr(chosen, name) for name in (*CHOSEN, "preset")})
+            n_threads = config.threads or torch.get_num_threads()
+            set_threads(n_threads, processes)  # before speed is measured
+            config = config.model_copy(update={"threads": n_threads})
+            config = resolve_options(config, objective_type, corpus, base, n_processes=processes.size)
+            device = configure_torch(config)
             config, choice = choose_arithmetic(config, device, model_sizes(config))
             stack.enter_context(products_by(config.cpu_matmul))
             if choice:
                 reporter.log(choice)
-            objective = build(config, objective_type, corpus, base, device, processes)
+            labels = base_task.labels if base_task else ()
+            objective = build(config, objective_type, corpus, base, device, processes, reporter.log, base_labels=labels)
             task = objective.task
             if base_task:
                 translators.inherit(task, base_task, reporter.log)

@@ -265,6 +265,8 @@ def make_tokenizer(
         add_prefix_space=objective_type.add_prefix_space,
     )
     log(f"Tokenizer: {kind}, vocabulary of {tokenizer.vocab_size:,}.")
+    if kind in ("char", "byte") and config.vocab_size not in (None, tokenizer.vocab_size):
+        log(f"warning: --vocab-size {config.vocab_size} has no effect: the tokenizer has an entry for each {kind}.")
     return tokenizer
 
 

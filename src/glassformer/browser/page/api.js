@@ -149,6 +149,7 @@ async function translate(body, signal) {
   if (body.align) answer.alignment = values(([best]) => best.alignment);
   if (body.confidence) answer.words = values(([best]) => best.words ?? []);
   if (found.some(([best]) => best.missing.length)) answer.missing = values(([best]) => best.missing);
+  if (found.some(([best]) => best.truncated)) answer.truncated = values(([best]) => best.truncated);
   if (body.alternatives) answer.alternatives = values(others);
   return answer;
 }

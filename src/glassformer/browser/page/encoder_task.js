@@ -27,7 +27,7 @@ export class EncoderTask {
    * @param {unknown[][]} lists
    */
   shorten(lists) {
-    const limit = this.header.max_len - this.nSpecials;
+    const limit = this.header.max_len - (lists[1].length ? this.nSpecials : 2);
     const excess = () => lists[0].length + lists[1].length - limit;
     const isCut = excess() > 0;
     while (excess() > 0) {

@@ -315,8 +315,33 @@ export class Program {
    * @returns {[logits: Float32Array, logSum: number]}
    */
   logits(row, n) {
-    const at = this.buffers[this.lastBuffer] + 4 * row * padded(this.record.widths[this.lastBuffer]);
+    const at = this.resultAt(row);
     return [this.kernels.floats(at, n), this.kernels.exports.log_sum_exp(at, n)];
+  }
+
+  /**
+   * The k largest of the first n logits in a row of the result, with their ids, the largest first.
+   * @param {number} row @param {number} n @param {number} k
+   * @returns {[id: number, logit: number][]}
+   */
+  largest(row, n, k) {
+    const values = this.reserve("largest", 8 * k);
+    this.kernels.exports.largest(this.resultAt(row), n, k, values, values + 4 * k);
+    const [logits, ids] = [this.kernels.floats(values, k), this.kernels.ints(values + 4 * k, k)];
+    return Array.from({ length: Math.min(n, k) }, (_, i) => [ids[i], logits[i]]);
+  }
+
+  /**
+   * How many of the first n logits in a row of the result are larger than a number.
+   * @param {number} row @param {number} n @param {number} than
+   */
+  nLarger(row, n, than) {
+    return this.kernels.exports.n_larger(this.resultAt(row), n, than);
+  }
+
+  /** @param {number} row */
+  resultAt(row) {
+    return this.buffers[this.lastBuffer] + 4 * row * padded(this.record.widths[this.lastBuffer]);
   }
 
   get lastBuffer() {

@@ -33,7 +33,16 @@ export class LanguageModel extends Tables {
     const ids = this.tokenizer.encode(text);
     if (hasStart || !ids.length) ids.unshift(bos);
     const nKept = Math.max(maxLength - nNew, Math.floor(maxLength / 2));
-    return { ids: ids.slice(-nKept), limit: ids.length > nKept ? nKept : null };
+    return { ids: this.lastOf(ids, nKept), limit: ids.length > nKept ? nKept : null };
+  }
+
+  /**
+   * The last n tokens of a prompt, of which the first is its start token if it has one.
+   * @param {number[]} ids @param {number} n
+   */
+  lastOf(ids, n) {
+    const start = this.header.has_start ? ids.slice(0, 1) : [];
+    return ids.length <= n ? ids : [...start, ...ids.slice(ids.length - n + start.length)];
   }
 
   /**
@@ -54,7 +63,7 @@ export class LanguageModel extends Tables {
    * @param {number[]} prompt @param {number} nNew
    */
   * tokens(prompt, nNew, temperature = 0, random = Math.random) {
-    const { top_k: topK, no_repeat: noRepeat, eos, max_len: maxLength } = this.header;
+    const { top_k: topK, no_repeat: noRepeat, ends, max_len: maxLength } = this.header;
     const before = [];
     if (prompt.length > 1) this.run(this.prefill, prompt.slice(0, -1), 0);
     let last = prompt.at(-1);
@@ -69,7 +78,7 @@ export class LanguageModel extends Tables {
       last = ids[allowed[Math.max(0, chosen)]];
       before.push(last);
       yield last;
-      if (last === eos) return;
+      if (ends.includes(last)) return;
     }
   }
 
@@ -108,9 +117,11 @@ export class LanguageModel extends Tables {
   /** What is shown of a text: the last tokens of its prompt, where their characters are, and how many tokens follow. */
   inspected(text) {
     const { ids: all, limit } = this.prompt(text, 1);
-    const prompt = all.slice(-MAX_INSPECTED);
+    const prompt = this.lastOf(all, MAX_INSPECTED);
     const { spans } = this.tokenizer.offsets(text);
-    return { prompt, offsets: [null, ...spans].slice(-prompt.length), nNew: 1, isCut: limit !== null || prompt.length < all.length };
+    const offsets = [null, ...spans].slice(-prompt.length);
+    if (this.header.has_start) offsets[0] = null;
+    return { prompt, offsets, nNew: 1, isCut: limit !== null || prompt.length < all.length };
   }
 
   /**

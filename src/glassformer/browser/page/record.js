@@ -230,12 +230,11 @@ export function layerOutputs(program, n) {
 export function predictionsOf(lens, rows, { vocab_size: n }, tokenizer, expected) {
   lens.begin(rows);
   return expected.map((id, position) => {
+    const largest = lens.largest(position, n, TOP); // first: it may move the memory that logits are read from
     const [logits, logSum] = lens.logits(position, n);
     /** @type {Likely} */
-    const best = likely(logits, (other) => tokenizer.tokenText(other)).map(([text, x]) => [text, Math.exp(x - logSum)]);
-    let rank = 0;
-    for (let i = 0; i < n; i += 1) if (logits[i] > logits[id]) rank += 1;
-    return [position, tokenizer.tokenText(id), logits[id] - logSum, rank, best];
+    const best = largest.map(([other, x]) => [tokenizer.tokenText(other), Math.exp(x - logSum)]);
+    return [position, tokenizer.tokenText(id), logits[id] - logSum, lens.nLarger(position, n, logits[id]), best];
   });
 }
 

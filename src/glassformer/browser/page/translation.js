@@ -276,7 +276,7 @@ export class Translator {
         ids: chosen.flatMap(({ ids }) => ids), logProbs: chosen.flatMap(({ logProbs }) => logProbs),
         score: chosen.reduce((sum, { score }) => sum + score, 0), forced: chosen.flatMap(({ forced = [] }) => forced),
         missing: chosen.flatMap((output, i) => unmet(parts[i].required, output.text).map(({ targets }) => targets.join("|"))),
-        repeated: decoded.some(({ repeated }) => repeated), text: isKept ? core : "",
+        repeated: decoded.some(({ repeated }) => repeated), truncated: chosen.some(({ isTruncated }) => isTruncated), text: isKept ? core : "",
       };
       chosen.forEach((output, i) => {
         if (result.text) result.text += spaceAfter(result.text, parts[i].space);

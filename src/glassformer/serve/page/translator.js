@@ -62,7 +62,7 @@ export function translator(rows, models, settings) {
     const found = await post("/translate", { q: texts, ...wanted, align: true, confidence: true }, signal);
     return texts.map((_, i) => ({
       text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
-      missing: found.missing?.[i] ?? [], match: found.match?.[i], source: found.detectedLanguage?.[i].language ?? wanted.source,
+      missing: found.missing?.[i] ?? [], truncated: found.truncated?.[i], match: found.match?.[i], source: found.detectedLanguage?.[i].language ?? wanted.source,
     }));
   };
   /** @type {RequestOptions["found"]} */
@@ -97,7 +97,8 @@ export function translator(rows, models, settings) {
     const done = parts.filter((part) => part.translation).length;
     progress.textContent = parts.length > MANY && done < parts.length ? t("sentences", done, parts.length) : "";
     const missing = parts.flatMap((part) => part.translation?.missing ?? []);
-    if (missing.length) say(t("missing", missing.join(", ")), true);
+    const problems = [missing.length && t("missing", missing.join(", ")), parts.some((part) => part.translation?.truncated) && t("truncated")].filter(Boolean);
+    if (problems.length) say(problems.join(" "), true);
     showActions(done);
   };
 

@@ -165,7 +165,7 @@ def computation(
             ends = LINE_END.findall(request.text)
             decoding = task.decoding(LINE_END.split(request.text), decode_config(model, request.options))
             return DecodingJob(
-                model, decoding, lambda lines: completed(task.tokenizer, request, translated(lines, ends).text)
+                model, decoding, lambda lines: completed(task.tokenizer, request, translated(lines, ends))
             )
         case Complete() if isinstance(task, DecoderTask):
             given = {"max_length": request.max_tokens, "stop": request.stop}

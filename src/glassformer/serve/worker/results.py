@@ -53,7 +53,8 @@ def translated(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> T
         confidence = sum(p for _, p in words) / len(words) if words else 1.0
     return Translated(
         text=texts[0], others=texts[1:], missing=[term for t in best for term in t.missing],
-        untranslated=untranslated, alignment=alignment,
+        untranslated=untranslated, truncated=any(t.is_truncated and not t.is_untranslated for t in best),
+        alignment=alignment,
         words=None if untranslated else words,  # they are those of the translation
         confidence=confidence,
         match=asdict(best[0].match) if len(best) == 1 and best[0].match else None,
@@ -87,12 +88,12 @@ def whole_prompt(task: DecoderTask[Any], text: str, options: DecodeConfig) -> tu
     return prompt, limit
 
 
-def completed(tokenizer: Tokenizer, request: Complete, text: str) -> Completed:
+def completed(tokenizer: Tokenizer, request: Complete, output: Translated) -> Completed:
     """The output of a text-to-text model within the limits of a request."""
+    text, is_cut = output.text, output.truncated
     ids = tokenizer.targets.encode(text)
-    is_cut = request.max_tokens is not None and len(ids) > request.max_tokens
-    if is_cut:
-        text = tokenizer.decode_stable_prefix(ids[: request.max_tokens])
+    if request.max_tokens is not None and len(ids) > request.max_tokens:
+        text, is_cut = tokenizer.decode_stable_prefix(ids[: request.max_tokens]), True
     if (stopped := truncate_at_stop(text, request.stop)) != text:
         text, is_cut = stopped, False
     usage = Usage(
