@@ -311,7 +311,7 @@ def test_a_file_that_cannot_be_translated_is_said(tabs, file, tmp_path, name, co
 @pytest.mark.parametrize("change", ["short", "cut", "changed"])
 def test_a_damaged_file_is_said(tabs, file, tmp_path, change):
     text = file.read_text(encoding="utf-8")
-    start = text.index('id="model">') + 1000
+    start = text.index('id="model" hidden>') + 1000
     replaced = "B" if text[start] == "A" else "A"
     damaged = tmp_path / "damaged.html"
     changed = {"short": text[:start], "cut": text[:start] + text[start + 400 :]}
@@ -365,7 +365,7 @@ def web_site(small_translator, tmp_path_factory):
 
 def test_a_page_of_a_web_site_loads_its_model(small_translator, tabs, web_site):
     folder, address = web_site
-    assert '<script type="text/plain" id="model"></script>' in (folder / "index.html").read_text(encoding="utf-8")
+    assert '<xmp id="model" hidden></xmp>' in (folder / "index.html").read_text(encoding="utf-8")
     tab = tabs(address, (*OWN, address))
     tab.wait_for_selector(".translator")
     typed(tab, "The black cat.")

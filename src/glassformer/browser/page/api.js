@@ -85,7 +85,7 @@ async function loaded() {
   try {
     let deflated;
     ({ size, sum, deflated, url } = JSON.parse(content("model-sum")));
-    if (!url) model = bytesOf(content("model").trim());
+    if (!url) model = bytesOf(content("model")); // in an <xmp>: Chromium reads its 80 MB in 0.1 s less than those of a <script>
     if (deflated) model = await inflated(model);
     const nodes = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("script[data-build]"))];
     builds = Object.fromEntries(await Promise.all(nodes.map(async (node) => [node.dataset.build, await inflated(bytesOf(node.textContent.trim()))])));
