@@ -90,7 +90,7 @@ def evaluate(
         raise ConfigError(
             f"{names}: without effect on the loss of {task.name}, which is computed in fp32.\n  Leave it out."
         )
-    if out and not task.output_type and task.name != "translation":
+    if out and not task.output_type:
         raise ConfigError(f"--out: {task.name} has a loss, and no outputs.\n  Leave it out.")
     bleu = bleu_options(task, tokenize, lowercase=lowercase)
     join_ensemble(task, ensemble, device)
