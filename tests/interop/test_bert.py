@@ -271,7 +271,7 @@ def test_the_length_of_sentences_is_read_and_written(settings, tmp_path):
     )
     (tmp_path / "theirs" / SENTENCE_FILE).write_text(json.dumps(settings))
     task = import_folder(tmp_path / "theirs", tmp_path / "ours")
-    assert load(tmp_path / "ours").max_len == task.max_len == settings.get("max_seq_length") or 23
+    assert load(tmp_path / "ours").max_len == task.max_len == (settings.get("max_seq_length") or 23)
     export_folder(tmp_path / "ours", tmp_path / "back")
     assert import_folder(tmp_path / "back", tmp_path / "again").max_len == task.max_len
 

@@ -49,7 +49,7 @@ def test_sentence_embeddings_of_import_and_export_are_those_of_transformers(mini
 def test_texts_are_as_long_as_the_files_say(minilm, tmp_path):
     import_folder(minilm, tmp_path / "ours")
     task = load(tmp_path / "ours", device="cpu")
-    assert (task.config.max_len, task.max_len, task.capacity(())) == (512, 256, 254)
+    assert (task.config.max_len, task.max_len, task.capacity(is_pair=False)) == (512, 256, 254)
     export_folder(tmp_path / "ours", tmp_path / "back")
     found, expected = (read_json(path / "sentence_bert_config.json") for path in (tmp_path / "back", minilm))
     assert found == expected

@@ -97,10 +97,12 @@ def test_a_repair_is_scored_with_the_tag(monkeypatch):
     assert scored[0] != scored[1]
 
 
-def test_sources_among_several_translations_are_named():
+def test_sources_and_cut_ones_among_several_translations_are_named():
     ((first, second),) = translator().translate(["a dog"], DecodeConfig(beam=2, nbest=2))
     record = record_of([first, replace(second, is_untranslated=True)])
     assert ["untranslated" in each for each in record["nbest"]] == [False, True]
+    record = record_of([replace(first, is_truncated=False), replace(second, is_truncated=True)])
+    assert ["truncated" in each for each in record["nbest"]] == [False, True]
 
 
 @pytest.mark.parametrize("options", [{}, {"prefix": "the"}])

@@ -45,7 +45,7 @@ def corpus_sides(given: JsonObject, options: ReadOptions = DETECT) -> JsonObject
         files = expanded(given[src])
         if task is None and (src == "src" or len(files) > 1):  # one dev file is of the task of the --config file
             task = find_task(files, options)
-        if task == "translation" or (task == "summarization" and are_plain(files, options)):
+        if has_two_files(task, files, options):
             or_options = f"or {option_of(src)} FILE … {option_of(tgt)} FILE …, "
             sides[src], sides[tgt] = pair_sides(files, options, or_options=or_options)
         else:
@@ -53,10 +53,13 @@ def corpus_sides(given: JsonObject, options: ReadOptions = DETECT) -> JsonObject
     return sides
 
 
-def are_plain(files: Sequence[Path], options: ReadOptions) -> bool:
-    """Whether all files are plain text."""
+def has_two_files(task: str | None, files: Sequence[Path], options: ReadOptions) -> bool:
+    """Whether source and target of a task may be in two files: for translation, and for summarization if the files are
+    plain text."""
     from glassformer.corpora.corpus import detect_format
 
+    if task != "summarization":
+        return task == "translation"
     return not options.keys and all((options.format or detect_format(path)) == "lines" for path in files)
 
 
@@ -117,7 +120,7 @@ def check_given_once(files: Sequence[Path], src: Sequence[Path], tgt: Sequence[P
 
 
 def evaluation_sides(task: "AnyTask", files: Sequence[Path], ref: Path | None, options: ReadOptions) -> Sides:
-    """Source files and reference files of a test set. Only translation has reference files.
+    """Source files and reference files of a test set; the latter for tasks that `has_two_files`.
 
     Args:
         files: the test set, or its sources.
@@ -126,10 +129,12 @@ def evaluation_sides(task: "AnyTask", files: Sequence[Path], ref: Path | None, o
     Raises:
         ConfigError: the task has no reference files, or source and target cannot be told apart.
     """
-    is_pair = task.name == "translation" or (task.name == "summarization" and are_plain(files, options))
-    if not is_pair:
+    if not has_two_files(task.name, files, options):
         if ref:
-            raise ConfigError(f"--ref: for models that translate, not for {task.name}.\n  Leave it out.")
+            raise ConfigError(
+                f"--ref: for translations, and summaries of plain text; not for {task.name} of {files[0]}.\n"
+                "  Leave it out."
+            )
         return tuple(files), ()
     return (tuple(files), (ref,)) if ref else pair_sides(files, options)
 

@@ -154,7 +154,7 @@ def encoder_inputs(task: AnyEncoderTask, text: str, window: int) -> ModelInputs:
     for one_text in texts:
         encoded_texts.append(encode_part(task, one_text, start))
         start += len(one_text) + 1
-    capacity = task.capacity((0,) if len(texts) > 1 else ())
+    capacity = task.capacity(is_pair=len(texts) > 1)
     if len(texts) > 1:
         fit = sum(map(len, encoded_texts)) <= capacity
         limit = task.max_question if isinstance(task, QuestionAnswerer) else capacity if fit else capacity // 2

@@ -54,7 +54,7 @@ class LabelObjective(Objective[Labeled, LabelBatch]):
         for example, (first, second) in zip(
             examples, self.task.encode_texts(list(map(text_of, examples))), strict=True
         ):
-            if len(first) + len(second) <= self.task.capacity(second):
+            if len(first) + len(second) <= self.task.capacity(is_pair=bool(second)):
                 rows.append((first, second, [self.target(example)]))
             else:
                 too_long.append(example)
@@ -62,7 +62,7 @@ class LabelObjective(Objective[Labeled, LabelBatch]):
 
     @property
     def too_long(self) -> str:
-        single, pair = (self.task.capacity(second) for second in ((), (0,)))
+        single, pair = (self.task.capacity(is_pair=is_pair) for is_pair in (False, True))
         return f"longer than {single} tokens, or pairs longer than {pair},"
 
     def needed_max_len(self, example: Labeled) -> int:

@@ -103,6 +103,15 @@ def format_metric(name: str, value: float) -> str:
     return f"{metric(name).name} {metric(name).format(value)}"
 
 
+def metrics_of(output_type: OutputType, references: Sequence[Any]) -> dict[Metric, Statistics]:
+    """The metrics of this type of outputs that are defined for the references, and what computes their statistics."""
+    return {
+        metric: metric.statistics
+        for metric in METRICS
+        if metric.of == output_type and metric.statistics and metric.applies(references)
+    }
+
+
 def statistics_of(
     output_type: OutputType, outputs: Sequence[Any], references: Sequence[Any], classes: Sequence[str] | None = None
 ) -> dict[Metric, Float[ndarray, "n k"]]:
@@ -111,32 +120,30 @@ def statistics_of(
     Args:
         classes: all classes, of outputs that are classes. Default: those that occur.
     """
-    metrics = [metric for metric in METRICS if metric.of == output_type and metric.applies(references)]
-    functions = {metric.statistics for metric in metrics if metric.statistics}
+    metrics = metrics_of(output_type, references)
     rows = {
         function: label_statistics(outputs, references, classes)
         if function is label_statistics
         else function(outputs, references)
-        for function in functions
+        for function in set(metrics.values())
     }
-    return {metric: rows[metric.statistics] for metric in metrics if metric.statistics}
+    return {metric: rows[function] for metric, function in metrics.items()}
 
 
 def scores(output_type: OutputType, outputs: Sequence[Any], references: Sequence[Any]) -> list[Score]:
     """The values of all metrics of this type of outputs."""
-    metrics = [metric for metric in METRICS if metric.of == output_type and metric.applies(references)]
+    metrics = metrics_of(output_type, references)
     sums = {
         function: label_sums(outputs, references)
         if function is label_statistics
         else function(outputs, references).sum(0)
-        for function in {metric.statistics for metric in metrics if metric.statistics}
+        for function in set(metrics.values())
     }
     return [
         Score(
             metric.name,
-            float(metric.from_sums(sums[metric.statistics])),
+            float(metric.from_sums(sums[function])),
             metric.signature if isinstance(metric.signature, str) else metric.signature(references),
         )
-        for metric in metrics
-        if metric.statistics
+        for metric, function in metrics.items()
     ]

@@ -68,8 +68,8 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     check_is_own_run(config, folder)
     check_is_own_teacher(config, teacher, sources, folder)
     answers = ask(teacher, sources, folder, log)
-    filter_ = Filter(of_chats=isinstance(teacher, EndpointTeacher))
-    pairs = used_pairs(sources, references, answers, filter_, config, log)
+    of_chats = isinstance(teacher, EndpointTeacher)
+    pairs = used_pairs(sources, references, answers, config, log, of_chats=of_chats)
     languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
     files = folder / "train.src", folder / "train.tgt"
     write_pairs(files, [*pairs, *zip(sources, references, strict=False)])
@@ -106,14 +106,15 @@ def used_pairs(
     sources: Sequence[str],
     references: Sequence[str],
     answers: Sequence[Answer],
-    filter_: Filter,
     config: TrainConfig,
     log: Log,
+    *,
+    of_chats: bool,
 ) -> list[tuple[str, str]]:
     """The sources with the translations that are used.
 
     Args:
-        filter_: decides; gets the language and the length of the translations.
+        of_chats: the answers are those of a chat model.
 
     Raises:
         CorpusError: hardly any translation can be used.
@@ -128,8 +129,7 @@ def used_pairs(
     if not language.is_known:  # the translations are compared with each other
         language = Language(texts)
     sample = list(zip(sources, references or texts, strict=True))[:: max(1, len(sources) // SAMPLE)]
-    filter_.language = language if language.is_known else None
-    filter_.length_ratio = typical_ratio(sample)
+    filter_ = Filter(language if language.is_known else None, typical_ratio(sample), of_chats=of_chats)
     pairs = [
         (source, text)
         for source, text, answer in zip(sources, texts, answers, strict=True)

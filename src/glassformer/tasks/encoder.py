@@ -48,13 +48,13 @@ class EncoderTask(Task[ExampleT]):
         """Maximum number of tokens of a text or a pair, with the special tokens."""
         return int(self.config.max_len)
 
-    def capacity(self, second: Sequence[int]) -> int:
-        """Maximum number of tokens of a text, or of a pair together, if the second text has tokens."""
-        return self.max_len - (self.n_specials if second else 2)
+    def capacity(self, *, is_pair: bool) -> int:
+        """Maximum number of tokens of a text, or of both texts of a pair, without the special tokens."""
+        return self.max_len - (self.n_specials if is_pair else 2)
 
     def truncate_pair(self, first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
         """Truncate a text or a pair in place to the maximum length, the longer text first."""
-        n_excess = len(first) + len(second) - self.capacity(second)
+        n_excess = len(first) + len(second) - self.capacity(is_pair=bool(second))
         while n_excess > 0:
             longer = first if len(first) >= len(second) else second
             n = min(n_excess, max(1, abs(len(first) - len(second))))
@@ -73,7 +73,7 @@ class EncoderTask(Task[ExampleT]):
         """`encode_texts`, truncated to the maximum length. `warn` is called for each truncated text."""
         rows = self.encode_texts(texts)
         for i, (first, second) in enumerate(rows):
-            limit = self.capacity(second)
+            limit = self.capacity(is_pair=bool(second))
             if len(first) + len(second) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
                 self.truncate_pair(first, second)

@@ -117,6 +117,7 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
                 "tokens": t.tokens,
                 "log_probs": t.log_probs,
                 **({"untranslated": True} if t.is_untranslated else {}),
+                **({"truncated": True} if t.is_truncated else {}),
             }
             for t in nbest
         ]
