@@ -69,6 +69,8 @@ RECIPES = {
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
         for fraction in (0, 0.1, 0.38)
     },
+    # About 9.4 M targets each, 22 epochs of Multi30k.
+    **{f"augment-{fraction}-long": f"--preset tiny --augment {fraction} --steps 10000" for fraction in (0, 0.1)},
 }
 """Options of `glassformer train` by name."""
 
