@@ -29,8 +29,12 @@ def configure_torch(config: TrainConfig) -> torch.device:
     device = torch.device(pick_device(config.device))
     if device.type == "cuda" and config.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs for it
-    if device.type == "cpu" or config.deterministic:
+    if config.deterministic or (device.type == "cpu" and config.compile == "on"):
         torch.use_deterministic_algorithms(True)
+    elif device.type == "cpu":
+        # Equal for what is not compiled, and without the import of the compiler, which takes as long as that of torch.
+        torch.set_deterministic_debug_mode("error")
+    if device.type == "cpu" or config.deterministic:
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.manual_seed(config.seed)
     return device

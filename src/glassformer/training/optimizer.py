@@ -1,5 +1,6 @@
 """Optimizers by name. A new optimizer is one function here and one row of OPTIMIZERS."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,33 @@ Groups = list[dict[str, Any]]
 """Parameters with their weight decay, as torch.optim takes them."""
 
 
+class Eager(torch.optim.Optimizer):
+    """Optimizers without the decorators of their methods, which matter to compiled ones only, and import PyTorch's
+    compiler: that takes as long as the import of PyTorch."""
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update the weights."""
+        inspect.unwrap(super().step)(self, closure)
+
+
+class Adam(Eager, torch.optim.Adam):
+    """`torch.optim.Adam`."""
+
+
+class AdamW(Eager, torch.optim.AdamW):
+    """`torch.optim.AdamW`."""
+
+
+class Adafactor(Eager, torch.optim.Adafactor):
+    """`torch.optim.Adafactor`."""
+
+
 def adam_options(config: TrainConfig) -> dict[str, Any]:
     """Options of Adam and AdamW."""
     return {"betas": (config.beta1, config.beta2), "eps": config.eps}
@@ -22,12 +50,12 @@ def adam_options(config: TrainConfig) -> dict[str, Any]:
 
 def adam(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.Optimizer:
     """Adam; weight decay adds to the gradient. Source: Kingma & Ba 2015."""
-    return torch.optim.Adam(groups, **adam_options(config), fused=fused)
+    return Adam(groups, **adam_options(config), fused=fused)
 
 
 def adamw(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.Optimizer:
     """Adam with decoupled weight decay. Source: Loshchilov & Hutter 2019."""
-    return torch.optim.AdamW(groups, **adam_options(config), fused=fused)
+    return AdamW(groups, **adam_options(config), fused=fused)
 
 
 def adafactor(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.Optimizer:
@@ -36,7 +64,7 @@ def adafactor(groups: Groups, config: TrainConfig, fused: bool) -> torch.optim.O
 
     PyTorch's default lower bound of the second moments, 1e-7, is above the squared gradients of a large batch.
     """
-    return torch.optim.Adafactor(groups, eps=(1e-18, 1e-3))
+    return Adafactor(groups, eps=(1e-18, 1e-3))
 
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -61,7 +89,7 @@ def orthogonalized(matrices: Float[Tensor, "n rows columns"]) -> Float[Tensor, "
     return x.mT if matrices.size(1) > matrices.size(2) else x
 
 
-class Muon(torch.optim.AdamW):
+class Muon(AdamW):
     """Muon for the weight matrices of layers, AdamW for all other weights.
 
     The update of a matrix is its momentum, made orthogonal, with about the root mean square of an update of Adam (0.2):
