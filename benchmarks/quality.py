@@ -69,8 +69,12 @@ RECIPES = {
         f"augment-{fraction}": f"{MUON} --dropout 0.08 --augment {fraction} --vocab-size 8000 --steps 3000"
         for fraction in (0, 0.1, 0.38)
     },
-    # About 9.4 M targets each, 22 epochs of Multi30k.
-    **{f"augment-{fraction}-long": f"--preset tiny --augment {fraction} --steps 10000" for fraction in (0, 0.1)},
+    # About 1.4 M and 9.4 M targets each, 3 and 22 epochs of Multi30k.
+    **{
+        f"augment-{fraction}-{length}": f"--preset tiny --augment {fraction} --steps {steps}"
+        for fraction in (0, 0.1)
+        for length, steps in {"short": 1500, "long": 10_000}.items()
+    },
 }
 """Options of `glassformer train` by name."""
 

@@ -31,6 +31,8 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def test_a_source_without_capitals():
     assert a.lower_case(PAIR, rng()) == ("the man saw 25 dogs.", PAIR[1])
+    markup = "See `Path` in the Docs.", "Siehe `Path` in den Docs."
+    assert a.lower_case(markup, rng()) == markup
 
 
 def test_typing_errors_are_in_the_source_and_keep_the_ends_of_its_words():
@@ -40,6 +42,8 @@ def test_typing_errors_are_in_the_source_and_keep_the_ends_of_its_words():
     for src, _ in texts:
         assert [word[0] for word in src.split()] == ["T", "m", "s", "2", "d"]
     assert a.typing_errors(("12 - 34", "x"), rng()) == ("12 - 34", "x")
+    for text in ("Path.exists(name) https://example.org/page %(name)s :mod:`tempfile`", "a b of 12th"):
+        assert a.typing_errors((text, "x"), rng()) == (text, "x")
 
 
 def test_a_long_text_gets_more_typing_errors():

@@ -11,7 +11,9 @@ Pair = tuple[str, str]
 Random = np.random.Generator
 
 LETTER = re.compile(r"[^\W\d_]")
-INNER_LETTER = re.compile(r"(?<=[^\W\d_])[^\W\d_](?=[^\W\d_])")
+WORD = re.compile(r"""(?<!\S)["'“‘«(¿¡]*([^\W\d_]{3,})["'”’».,;:!?…)]*(?!\S)""")
+"""Three or more letters between spaces: no part of an address, a name in a program, or markup."""
+MARKUP = re.compile(r"[`_<>{}\\|@#=/%]")
 NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
 END = re.compile(r"\s*[.!?…。！？]+$")
 
@@ -28,15 +30,15 @@ def choice(rng: Random, items: Sequence[str]) -> str:
 
 
 def lower_case(pair: Pair, rng: Random) -> Pair:
-    """A source without capitals."""
-    return pair[0].lower(), pair[1]
+    """A source without capitals, unless it has markup or names in programs, whose capitals matter."""
+    return (pair[0] if MARKUP.search(pair[0]) else pair[0].lower()), pair[1]
 
 
 def typing_errors(pair: Pair, rng: Random) -> Pair:
-    """Letters of the source exchanged, left out, doubled or replaced by others of the text."""
+    """Letters within words of the source exchanged, left out, doubled or replaced by others of the text."""
     text = pair[0]
     for _ in range(1 + len(LETTER.findall(text)) // LETTERS_PER_TYPO):
-        places = [match.start() for match in INNER_LETTER.finditer(text)]
+        places = [i for match in WORD.finditer(text) for i in range(match.start(1) + 1, match.end(1) - 1)]
         if not places:
             break
         i = places[int(rng.integers(len(places)))]
