@@ -64,6 +64,7 @@ def test_corrections_with_a_blank_side_are_counted(model, tmp_path):
     assert f"warning: 1 lines that are blank on one side or both were left out (first: {path}:2)" in messages
 
 
+@pytest.mark.slow
 def test_earlier_text_keeps_its_tags(tmp_path):
     own, web = write(tmp_path / "own.tsv", PAIRS), write(tmp_path / "web.tsv", [(src[:-1], tgt) for src, tgt in PAIRS])
     dev = write(tmp_path / "dev.tsv", [(f"{src} {src}", tgt) for src, tgt in PAIRS[:12]])

@@ -14,6 +14,7 @@ from glassformer.train_config import TrainConfig
 from glassformer.training import options
 from glassformer.training import run as module
 from glassformer.training.model_card import usage_example
+from glassformer.training.options import stored_options
 from glassformer.training.progress import Reporter
 from glassformer.training.run import train
 from tests.journeys.conftest import glassformer
@@ -137,6 +138,28 @@ def test_the_preset_is_chosen_with_the_threads_of_the_training(tmp_path, monkeyp
     finally:
         torch.set_num_threads(before)
     assert found == [1]
+
+
+@pytest.mark.parametrize(
+    ("more", "fraction"),
+    [({}, 0.1), ({"augment": 0.0}, 0.0), ({"tokenizer": "word", "vocab_size": 80}, None), ({"family": "rnn"}, None)],
+)
+def test_a_tenth_of_the_pairs_is_changed_by_default_and_this_is_said(tmp_path, more, fraction):
+    pairs, out = tmp_path / "a.tsv", tmp_path / "out"
+    pairs.write_text("".join(f"a {i}\tb {i}\n" for i in range(40)))
+    options = {name: value for name, value in SMALL.items() if name in ("d_model", "n_layers", "vocab_size")} | more
+    train(TrainConfig(src=(pairs,), out=out, steps=1, threads=1, preset="tiny", **options), quiet=True)
+    assert stored_options(TrainConfig(src=(pairs,), out=out)).augment == fraction
+    assert ("38 pairs, 10% of them changed at each use (--augment)." in log_of(out)) == bool(fraction)
+
+
+def test_fine_tuning_changes_no_pairs_by_default(tmp_path):
+    pairs, first, out = tmp_path / "a.tsv", tmp_path / "first", tmp_path / "out"
+    pairs.write_text("".join(f"a {i}\tb {i}\n" for i in range(40)))
+    train(TrainConfig(src=(pairs,), out=first, steps=1, **SMALL), quiet=True)
+    train(TrainConfig(src=(pairs,), out=out, steps=1, init_from=first, threads=1), quiet=True)
+    assert stored_options(TrainConfig(src=(pairs,), out=out)).augment == 0
+    assert "changed at each use" not in log_of(out)
 
 
 @pytest.mark.parametrize(("names", "is_kept"), [("ab", True), ("xy", False)])

@@ -319,6 +319,8 @@ def resolve_options(
     elif corpus_info.wanted_max_len > defaults.get("max_len", MAX_TOKENS):
         defaults["max_len"] = min(MAX_AUTO_LEN, -(-corpus_info.wanted_max_len // 64) * 64)
         defaults["batch_tokens"] = max(defaults["batch_tokens"], MIN_SEQUENCES * defaults["max_len"])
+    if corpus_info.tokenizer.unk_id is not None:
+        defaults.pop("augment", None)  # most of what it makes would be unknown
     if any(budget in explicit for budget in BUDGETS):
         for budget in BUDGETS:
             defaults.pop(budget, None)

@@ -10,6 +10,7 @@ from glassformer import checkpoint
 from glassformer.config import JsonObject
 from glassformer.devices import pick_device
 from glassformer.errors import ConfigError
+from glassformer.learning.registry import objective_class
 from glassformer.lock import locked
 from glassformer.manifest import MANIFEST, read_json, sha256
 from glassformer.tasks.base import AnyTask
@@ -254,9 +255,11 @@ def describe(
         threads = f"{processes.size} processes of {threads}" + (", sharded" if config.shard else "")
     threads += ", compiled" if config.compile == "on" else ""
     threads += ", CUDA graphs" if uses_graphs else ""
+    is_augmented = config.augment and "augment" in objective_class(task.name).options
+    changed = f", {config.augment:.0%} of them changed at each use (--augment)" if is_augmented else ""
     return (
         f"Model: {model_name(config)} ({n_parameters / 1e6:.1f} M parameters), {config.precision} on"
-        f" {config.device} with {threads}, {budget}, {len(data.train):,} {task.examples_name}."
+        f" {config.device} with {threads}, {budget}, {len(data.train):,} {task.examples_name}{changed}."
     )
 
 
