@@ -219,10 +219,18 @@ def search_quality(record: dict) -> list[Row]:
     return [row(model, *item) for model, results in record["rows"].items() for item in results.items()]
 
 
+NOISES = (
+    "capitals", "title case", "no capitals", "typing error", "no end mark", "end mark twice", "emoji", "code",
+    "list mark", "single words",
+)  # fmt: skip
+
+
 def robustness(record: dict) -> list[Row]:
-    """The clean chrF, and the part of it that is left under each noise."""
-    ((_, result),) = record["results"].items()
-    return [[name, f"{value:.1f}" if name == "clean" else percent(value, 0)] for name, value in result.items()]
+    """The clean chrF of each model, and the part of it that is left under each noise."""
+    return [
+        [name, f"{result['clean']:.1f}", *(percent(result[noise], 0) for noise in NOISES)]
+        for name, result in record["results"].items()
+    ]
 
 
 def documents(record: dict) -> list[Row]:
@@ -328,7 +336,7 @@ TABLES = {
     "memory read": Table(
         ("memory (TMX)", "pairs", "read for training", "above the imports"), {"documents": memory_read}
     ),
-    "noise": Table(("noise", "chrF, or part of it"), {"robustness": robustness}),
+    "noise": Table(("model", "clean: chrF", *NOISES), {"robustness": robustness}),
     "search quality": Table(("corpus", "search", "BLEU", "chrF2"), {"search_quality": search_quality}),
     "multi30k": Table(
         ("languages", "minutes", "set", "BLEU, greedy", "BLEU, beam 4", "chrF2, beam 4", "TER, beam 4"),
