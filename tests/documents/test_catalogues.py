@@ -371,3 +371,16 @@ def test_quoted_braces_of_message_format_stay():
     assert texts(document) == ["It's {0}", "l'{0} now"]
     assert "2 texts" in document.notes[0]
     assert shouted(document).decode() == text.replace("It''s", "IT''S").replace("l''{0} now", "L''{0} NOW")
+
+
+def test_colors_and_names_of_files_stay():
+    text = '{"a": "#fff", "b": "#A0B1C2", "c": "images/logo.png", "d": "Loading...", "e": "Save as logo.png"}'
+    assert texts(read("a.json", text)) == ["Loading...", "Save as logo.png"]
+
+
+def test_arrays_and_items_of_android_are_translated():
+    text = (
+        '<resources><array name="a"><item>A dog</item><item>#ff0000</item><item>@string/x</item></array>'
+        '<item type="string" name="b">A cat</item><item type="id" name="c">No text</item></resources>'
+    )
+    assert texts(read("strings.xml", text)) == ["A dog", "A cat"]

@@ -247,3 +247,33 @@ def test_all_elements_without_content_of_pages_in_xml_end(body, expected):
     document = read("a.xhtml", text)
     assert texts(document) == expected
     assert kept(document).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("declaration", "written"),
+    [
+        ('<meta charset="iso-8859-1">', b"&#252;ber"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">', b"&#252;ber"),
+        ('<meta charset="UTF-8">', "über".encode()), ("", "über".encode()),
+    ],
+)  # fmt: skip
+def test_pages_are_written_in_the_encoding_that_they_declare(declaration, written):
+    document = read("a.html", f"<html><head>{declaration}</head><body><p>about</p></body></html>")
+    assert b"<p>" + written + b"</p>" in document.render(["über"])
+
+
+def test_pages_of_xml_are_written_in_the_encoding_that_they_declare():
+    document = read("a.xhtml", "<?xml version='1.0' encoding='ISO-8859-1'?><html xmlns='x'><p>about</p></html>")
+    assert b"<p>&#252;ber</p>" in document.render(["über"])
+
+
+def test_buttons_labels_and_descriptions_are_translated():
+    text = (
+        '<head><meta name="description" content="A page"><meta property="og:title" content="Its title">'
+        '<meta name="viewport" content="width of device" title="x y"></head><input type="submit" value="Send it">'
+        '<input value="my text"><optgroup label="All cats"><option label="A cat" value="x y">Cat</option></optgroup>'
+    )
+    document = read("a.html", text)
+    assert sorted(texts(document)) == ["A cat", "A page", "All cats", "Cat", "Its title", "Send it"]
+    assert kept(document).decode() == text
+    assert 'value="SEND IT"' in shouted(document).decode()

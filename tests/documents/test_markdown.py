@@ -1,6 +1,7 @@
 """Oracle: markdown-it reads the output again, and the bytes of the file."""
 
 import random
+import sys
 import time
 
 import pytest
@@ -87,7 +88,7 @@ def test_a_translation_with_any_alignment_has_each_code_once(text, seed):
         ("- one\n- two\n\n  more\n", "- ONE\n- TWO\n\n  MORE\n"),
         ("One. Two **b** here.\n", "ONE. TWO **B** HERE.\n"), ("> quoted\n> text\n", "> QUOTED TEXT\n"),
         ("use `a b` now\n", "USE `a b` NOW\n"),
-        ("    code\n\n```py\nx = 1\n```\n~~~\ny\n~~~\n",) * 2, ("<div>\nkept\n</div>\n",) * 2,
+        ("    code\n\n```py\nx = 1\n```\n~~~\ny\n~~~\n",) * 2, ("<div>\nkept\n</div>\n", "<div>\nKEPT\n</div>\n"),
         ("---\ntitle: x\n---\nText\n", "---\ntitle: x\n---\nTEXT\n"),
         ("see [the site](http://x.y/z 'No') now\n", "SEE [THE SITE](http://x.y/z 'No') NOW\n"),
         ("[ref]: http://x.y\n\nsee [this][ref]\n", "[ref]: http://x.y\n\nSEE [THIS][ref]\n"),
@@ -294,3 +295,79 @@ def test_hard_breaks_separate_lines():
 def test_front_matter_of_toml_stays():
     front = '+++\ntitle = "My page"\ndraft = true\n+++\n'
     assert shouted(read("a.md", f"{front}\nHello\n")).decode() == f"{front}\nHELLO\n"
+
+
+DEFINITIONS = """A man fishes.[^1] A girl runs.[^2]
+
+[^1]: A dog is big.
+[^2]: A cat is
+    small.
+
+Good
+: A girl.
+
+*[HTML]: Hyper text
+*[CSS]: Style sheets
+"""
+
+
+def test_footnotes_definitions_and_abbreviations_have_a_line_each():
+    document = read("a.md", DEFINITIONS)
+    assert texts(document)[1:] == ["A dog is big.", "A cat is small.", "Good", "A girl.", "Hyper text", "Style sheets"]
+    assert kept(document).decode() == DEFINITIONS
+    marks = [
+        "[^1]: A DOG IS BIG.\n",
+        "[^2]: A CAT IS SMALL.\n",
+        "GOOD\n: A GIRL.\n",
+        "*[HTML]: HYPER TEXT\n*[CSS]: STYLE",
+    ]
+    assert all(mark in shouted(document).decode() for mark in marks)
+
+
+def test_blocks_of_html_are_translated():
+    text = (
+        '<h1 align="center">My tool &amp; more</h1>\n\n<details>\n<summary>Click <b>here</b></summary>\n\n'
+        "Inner *text*\n\n"
+        '</details>\n\n<!-- a comment -->\n\n<pre>\ncode\n</pre>\n\n<img src="a.png" alt="A cat">\n\n> <p>\n> kept\n'
+    )
+    document = read("a.md", text)
+    assert texts(document) == ["My tool & more", "Click here", "Inner text", "A cat"]
+    assert kept(document).decode() == text
+    found = shouted(document).decode()
+    assert found == (
+        text.replace("My tool &amp; more", "MY TOOL &amp; MORE").replace("Click <b>here", "CLICK <b>HERE")
+        .replace("Inner *text", "INNER *TEXT").replace("A cat", "A CAT")
+    )  # fmt: skip
+
+
+def test_blocks_of_html_stay_without_the_library_and_a_note_says_so(monkeypatch):
+    monkeypatch.delitem(sys.modules, "glassformer.documents.html", raising=False)
+    monkeypatch.setitem(sys.modules, "turbohtml", None)
+    document = read("a.md", "<p>\nOne\n</p>\n\nTwo\n")
+    assert texts(document) == ["Two"]
+    assert document.notes == ("1 blocks of HTML are not translated: pip install 'glassformer[serve]'",)
+
+
+def test_a_pipe_in_a_cell():
+    text = "| a | b |\n|---|---|\n| red \\| blue | `x \\| y` |\n"
+    document = read("a.md", text)
+    assert kept(document).decode() == text
+    assert shouted(document).decode() == "| A | B |\n|---|---|\n| RED \\| BLUE | `x \\| y` |\n"
+
+
+def test_statements_of_modules_stay_and_labels_of_tabs_are_translated():
+    text = (
+        "# Page\n\nimport Tabs from '@theme/Tabs';\nimport \"./style.css\"\nexport const x = 1;\n\n<Tabs>\n"
+        '  <TabItem value="a" label="A cat">\n\n  import it from the shop.\n\n  </TabItem>\n</Tabs>\n'
+    )
+    document = read("a.mdx.md", text)
+    assert sorted(texts(document)) == ["A cat", "Page", "import it from the shop."]
+    assert kept(document).decode() == text
+
+
+@pytest.mark.parametrize("translation", ["5. Mai 2020", "7) x", "- mehr", "* mehr", "+ mehr", "# x", "> x", "-"])
+def test_a_translation_does_not_become_a_block(translation):
+    document = read("a.md", "May 5, 2020\n\n- May 5\n\n| May 5 |\n|---|\n")
+    html = MarkdownIt("commonmark").enable("table").render(document.render([translation] * 3).decode())
+    expected = "<p>{0}</p>\n<ul>\n<li>{0}</li>\n</ul>\n<table>\n<thead>\n<tr>\n<th>{0}</th>"
+    assert html.startswith(expected.format(translation.replace(">", "&gt;")))

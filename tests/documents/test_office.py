@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl.comments import Comment
+from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
 
 from glassformer.documents.package import Package
 from glassformer.errors import CorpusError
@@ -565,3 +568,37 @@ def test_another_prefix_than_that_of_office_is_refused(prefix):
     message = rf"a\.docx: word/document\.xml: its elements have the prefix '{prefix[:-1]}' in place of 'w'\.\n  Save"
     with pytest.raises(CorpusError, match=message):
         read("a.docx", packed({"[Content_Types].xml": "<Types/>", "word/document.xml": other}))
+
+
+def test_labels_of_charts_are_translated_and_a_note_names_their_tables():
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    data = CategoryChartData()
+    data.categories = ["East region", "2019"]
+    data.add_series("First quarter", (1.5, 2))
+    slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, 99, 99, data)
+    out = io.BytesIO()
+    show.save(out)
+    document = read("a.pptx", out.getvalue())
+    assert {"East region", "First quarter"} <= {*texts(document)}
+    assert "2019" not in texts(document)
+    assert document.notes == ("has charts whose tables stay: if they are edited, the chart has their texts again",)
+    chart = pptx.Presentation(io.BytesIO(shouted(document))).slides[0].shapes[0].chart
+    assert list(chart.plots[0].categories) == ["EAST REGION", "2019"]
+    assert chart.series[0].name == "FIRST QUARTER"
+
+
+def test_a_note_names_texts_of_cells_that_are_compared():
+    def fill(sheet):
+        for row in (["Done", 1], ["Open", 2], ["Later", 3], ["Never", 4], ["Free text", 5]):
+            sheet.append(row)
+        sheet["C1"] = '=SUMIF(A1:A2,"Done",B1:B2)&"Unused"'
+        sheet.add_data_validation(DataValidation(type="list", formula1='"Open,Closed"', sqref="A1:A9"))
+        sheet.auto_filter.ref = "A1:A5"
+        sheet.auto_filter.add_filter_column(0, ["Later"])
+
+    notes = read("a.xlsx", workbook(fill)).notes
+    assert notes == (
+        "3 texts of cells are compared in formulas, lists of values or filters, which stay: Done, Later, Open",
+    )
+    assert not read("a.xlsx", workbook(lambda sheet: sheet.append(["Done", "=1+1"]))).notes

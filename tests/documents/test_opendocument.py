@@ -260,3 +260,19 @@ def test_texts_of_charts_and_words_with_ruby_are_translated():
     result = shouted(document)
     assert "<text:ruby-base>TOKYO</text:ruby-base><text:ruby-text>reading</text:ruby-text>" in body_of(result)
     assert b"TITLE OF A CHART" in unpacked(result)["Object 1/content.xml"]
+
+
+def test_names_of_authors_and_descriptions_in_html_stay():
+    ncx = (
+        '<ncx xml:lang="en"><docAuthor><text>Jane Smith</text></docAuthor><docTitle><text>A book</text></docTitle>'
+        "</ncx>"
+    )
+    opf = (
+        "<package xml:lang='en-GB' xmlns:dc=\"dc\"><metadata><dc:title>Title</dc:title>"
+        "<dc:description>&lt;p&gt;A cat.&lt;/p&gt;</dc:description></metadata></package>"
+    )
+    document = read("a.epub", epub(**{"OEBPS/toc.ncx": ncx, "OEBPS/content.opf": opf}))
+    assert not {"Jane Smith", "A cat."} & {*texts(document)}
+    result = unpacked(shouted(document, ("en", "de")))
+    assert result["OEBPS/toc.ncx"].decode() == ncx.replace('"en"', '"de"').replace("A book", "A BOOK")
+    assert result["OEBPS/content.opf"].decode() == opf.replace("'en-GB'", '"de"').replace("Title", "TITLE")

@@ -278,3 +278,19 @@ def test_what_an_encoding_does_not_have_is_an_error_that_leads_to_another():
     document = read("a.po", text.encode("latin-1"))
     with pytest.raises(CorpusError, match="convert the file, with its header: msgconv -t UTF-8"):
         document.render(["\u20ac"])
+
+
+@pytest.mark.parametrize("charset", ["CHARSET", "ASCII", "us-ascii"])
+def test_the_header_names_the_encoding_that_a_translation_needs(charset):
+    text = HEADER.replace("UTF-8", charset) + 'msgid "over charset=ASCII"\nmsgstr ""\n'
+    document = read("a.po", text)
+    assert f"charset={charset}" in document.render(["uber"]).decode()
+    written = document.render(["über"]).decode()
+    assert "charset=UTF-8" in written
+    assert 'msgid "over charset=ASCII"' in written
+
+
+def test_a_note_says_that_a_template_needs_plural_forms():
+    text = 'msgid ""\nmsgstr ""\n"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n\nmsgid "cat"\nmsgstr ""\n'
+    assert "Plural-Forms" in read("a.pot", text).notes[0]
+    assert not read("a.po", text.replace("INTEGER", "2").replace("EXPRESSION", "n != 1")).notes

@@ -101,8 +101,8 @@ def test_only_entries_without_a_translation_change():
     document = read("a.tmx", MEMORY, ("en", "de")).only("empty")
     assert texts(document) == ["Close it", "Save it", "Only source"]
     expected = (
-        MEMORY.replace('<tuv xml:lang="de"><seg></seg>', '<tuv xml:lang="de"><seg>CLOSE IT</seg>')
-        .replace("<seg/>", "<seg>SAVE IT</seg>")
+        MEMORY.replace('<tuv xml:lang="de"><seg></seg>', f'<tuv xml:lang="de"{BY_MACHINE}><seg>CLOSE IT</seg>')
+        .replace("><seg/>", f"{BY_MACHINE}><seg>SAVE IT</seg>")
         .replace("Only source</seg></tuv>", f"Only source</seg></tuv>\n  {tuv('de', 'ONLY SOURCE', BY_MACHINE)}")
     )
     assert shouted(document).decode() == expected
@@ -160,8 +160,9 @@ def test_a_memory_keeps_its_encoding_and_its_line_ends(codec, newline):
     text = text.replace("UTF-8", declared).replace("\n", newline)
     data = text.encode(codec)
     document = read("a.tmx", data, ("en", "de"))
-    assert kept(document.only("empty")) == text.replace("<seg></seg>", f"<seg>caf{accent} one</seg>").encode(codec)
-    shout = text.replace("<seg></seg>", f"<seg>CAF{accent.upper()} ONE</seg>")
+    made = f"{BY_MACHINE}><seg>%s</seg>"
+    assert kept(document.only("empty")) == text.replace("><seg></seg>", made % f"caf{accent} one").encode(codec)
+    shout = text.replace("><seg></seg>", made % f"CAF{accent.upper()} ONE")
     assert shouted(document.only("empty")) == shout.encode(codec)
     assert [(unit.src, unit.tgt) for unit in tmx_units("a.tmx", [data], ("en", "de"))] == [
         (f"caf{accent} one", ""), ("two", f"zwei{accent}"),
@@ -233,7 +234,7 @@ def test_languages_of_old_memories_are_in_an_attribute_without_prefix():
 def test_of_two_variants_the_one_that_is_not_the_source_is_the_target():
     document = read("a.tmx", memory(tuv("en", "Cat") + tuv("de", "")))
     assert document.languages == ("en", "")
-    assert tuv("de", "CAT") in shouted(document).decode()
+    assert tuv("de", "CAT", BY_MACHINE) in shouted(document).decode()
     text = memory(tuv("en", "Cat") + tuv("de", "Katze")).replace('srclang="en"', 'srclang="*all*"')
     assert texts(read("a.tmx", text)) == ["Cat"]
 
@@ -294,7 +295,7 @@ def test_each_code_of_a_text_is_once_in_its_translation(before, inside, seed):
     assert codes_in(target) == codes_in(source)
     names = [code.tag for code in target.iter() if code.tag in ("bpt", "ept")]
     assert names == ["bpt", "ept"]
-    start, end = memory(tuv("en", text) + tuv("de", "|")).split("|")
+    start, end = memory(tuv("en", text) + tuv("de", "|", BY_MACHINE)).split("|")
     assert data.decode().startswith(start)
     assert data.decode().endswith(end)
 
@@ -447,3 +448,15 @@ def test_a_doubtful_translation_is_not_written():
     assert [(unit.src, unit.tgt, unit.state) for unit in tmx_units("a.tmx", [written], ("en", "fr"))] == [
         ("Cat", "Chat", "fuzzy"), ("Dog", "", "empty"),
     ]  # fmt: skip
+
+
+def test_a_new_translation_has_the_maker_of_none_before():
+    person = ' creationid="JOHN" creationdate=\'20240101T000000Z\' changeid="ANN" usagecount="3"'
+    text = memory(tuv("en", "Cat") + tuv("de", "", person), tuv("en", "Dog") + tuv("de", "Hund", person))
+    document = read("a.tmx", text, ("en", "de"))
+    expected = memory(
+        tuv("en", "Cat") + tuv("de", "CAT", f' usagecount="3"{BY_MACHINE}'),
+        tuv("en", "Dog") + tuv("de", "Hund", person),
+    )
+    assert shouted(document.only("empty")).decode() == expected
+    assert [unit.state for unit in tmx_units("a.tmx", [expected.encode()], ("en", "de"))] == ["fuzzy", "translated"]

@@ -139,6 +139,10 @@ def test_a_translator_writes_a_column(model, tmp_path):
     lines = glassformer("run", model, stdin="The cat slept.\nA dog.\n").stdout.splitlines()
     assert [row[1] for row in table(tmp_path / "out" / "text.csv")] == ["prediction", *lines]
     refused(glassformer("translate", model, file, "--out", tmp_path / "out2"), 2, "a table, which `run` translates")
+    catalogue = tmp_path / "texts.json"
+    catalogue.write_text('{"title": "The cat slept."}')
+    assert glassformer("translate", model, catalogue, "--out", tmp_path / "out3").returncode == 0
+    assert json.loads((tmp_path / "out3" / "texts.json").read_text()) == {"title": " ".join(lines[0].split())}
 
 
 def test_a_table_whose_text_is_not_known_is_named_and_others_are_done(opinions, tmp_path):

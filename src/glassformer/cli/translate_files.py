@@ -58,17 +58,18 @@ def check_files(files: Sequence[Path], model: Path, out: Path | None, *, lines: 
             if is_text and path.suffix.lower() not in FORMATS:
                 refuse_texts([str(path)], "translate", model)
             check_exist([path])
-        if path.is_file() and is_table(path) and not lines:
+        if lines or not path.is_file() or path.suffix.lower() in FORMATS:
+            continue
+        if is_table(path):
             raise ConfigError(
                 f"{path}: a table, which `run` translates, into a column.\n"
                 f"  glassformer run {shlex.quote(str(model))} {name} --keys text=COLUMN --out FOLDER"
             )
-        if path.is_file() and path.suffix.lower() not in FORMATS and not lines:
-            raise ConfigError(
-                f"{path}: files of this type are not translated.\n"
-                f"  Those that are: {', '.join(FORMATS)}.\n"
-                f"  Lines of text: {command} < {name}, or {command} {name} --lines --out FOLDER"
-            )
+        raise ConfigError(
+            f"{path}: files of this type are not translated.\n"
+            f"  Those that are: {', '.join(FORMATS)}.\n"
+            f"  Lines of text: {command} < {name}, or {command} {name} --lines --out FOLDER"
+        )
     if out is None:
         name = shlex.quote(str(files[0]))
         raise ConfigError(

@@ -11,7 +11,16 @@ from glassformer.documents.document import Language, Segment
 TRANSLATED = frozenset(("alt", "title", "placeholder", "aria-label"))
 LANGUAGE = frozenset(("lang", "xml:lang"))
 
-WITHOUT_TEXT = frozenset(("link", "meta", "script", "style"))
+OF_TAGS = {
+    **dict.fromkeys(("option", "optgroup", "track", "tabitem"), "label"),  # the last one of Docusaurus
+    "input": "value",
+    "meta": "content",
+}
+"""Tag -> an attribute that has text to translate besides, of buttons and of descriptions of the page only."""
+BUTTONS = ("submit", "button", "reset")
+META = ("description", "og:title", "og:description", "twitter:title", "twitter:description")
+
+WITHOUT_TEXT = frozenset(("link", "script", "style"))
 """Elements whose titles are names, for instance of style sheets."""
 
 ATTRIBUTE = re.compile(r"""[\s/]*([^\s/>=][^\s/>=]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>][^\s>]*))?""")
@@ -28,12 +37,30 @@ def values(raw: str, tag: str) -> Iterator[tuple[str, int, int]]:
         position = match.end()
 
 
+def has_text(name: str, tag: str, known: dict[str, str]) -> bool:
+    """Whether an attribute of a tag has text to translate.
+
+    Args:
+        known: the attributes of the tag.
+    """
+    match tag if OF_TAGS.get(tag) == name else "":
+        case "":
+            return name in TRANSLATED and tag != "meta"
+        case "input":
+            return known.get("type", "").lower() in BUTTONS
+        case "meta":
+            return (known.get("name") or known.get("property") or "").lower() in META
+        case _:
+            return True
+
+
 def marked(raw: str, token: Token, attributes: list[Segment | Language]) -> str:
     """A start tag with markers in place of the values that a translation changes. These are added to `attributes`."""
     tag = token.tag or ""
     known = {name: value or "" for name, value in reversed(token.attrs or [])}  # the first of a name counts
-    if tag in WITHOUT_TEXT or not (TRANSLATED | LANGUAGE) & known.keys():
+    if tag in WITHOUT_TEXT or not (TRANSLATED | LANGUAGE | set(OF_TAGS.values())) & known.keys():
         return raw
+    texts = {name for name in known if has_text(name, tag, known)}
     parts, end = [], 0
     for name, start, stop in values(raw, tag):
         quoted = raw[start:stop]
@@ -42,7 +69,7 @@ def marked(raw: str, token: Token, attributes: list[Segment | Language]) -> str:
             continue
         if name in LANGUAGE:
             found: Segment | Language = Language(quoted, value, is_document=tag == "html")
-        elif name in TRANSLATED and any(map(str.isalpha, value)) and not FILE_NAME.fullmatch(value.strip()):
+        elif name in texts and any(map(str.isalpha, value)) and not FILE_NAME.fullmatch(value.strip()):
             found = Segment(" ".join(value.split()), source=quoted)
         else:
             continue

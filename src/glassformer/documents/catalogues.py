@@ -17,6 +17,12 @@ PLURAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|choice)\s*,"
 """Texts of ICU with a form for each case, which are not translated."""
 
 
+NO_TEXT = re.compile(
+    r"#(?:[0-9A-Fa-f]{3,4}){1,2}"
+    r"|[\w./@-]*[\w-]\.(?:png|jpe?g|gif|svg|webp|ico|css|js|json|html?|pdf|mp[34]|wav|woff2?|ttf)"
+)
+"""A color, or the name of a file."""
+
 LOCALE = re.compile(r'"@@locale"\s*:\s*"([\w-]+)"')
 """The language of the texts of a file of ARB."""
 
@@ -59,7 +65,8 @@ class Catalogue:
         n_forms = 0
         for item in self.items:
             n_forms += item.has_forms
-            if item.has_forms or not any(map(str.isalpha, plain(item.content))):
+            text = plain(item.content)
+            if item.has_forms or not any(map(str.isalpha, text)) or NO_TEXT.fullmatch(text):
                 continue
             inner = segments(item.content, item.escaping, item.line_end)
             if item.escaping.endswith(("properties", "message")) and isinstance(inner[0], str) and inner[0][:1] == " ":
@@ -213,10 +220,10 @@ def android_strings(name: str, text: str) -> Iterator[Item]:
             f"{name}: XML whose first element is <{root.name}>, which cannot be read.\n"
             "  XML that can be: strings of Android (<resources>), TMX and XLIFF."
         )
-    for node in root.elements("string", "plurals", "string-array"):
-        if node.get("translatable") == "false":
+    for node in root.elements("string", "item", "plurals", "string-array", "array"):
+        if node.get("translatable") == "false" or (node.local == "item" and node.get("type") != "string"):
             continue
-        inner = [node] if node.local == "string" else list(node.elements("item"))
+        inner = [node] if node.local in ("string", "item") else list(node.elements("item"))
         for i, each in enumerate(inner):
             key = node.get("name") + (f"/{each.get('quantity') or i}" if each is not node else "")
             if each.inner != each.end and not each.text.strip().startswith(("@", "?")):

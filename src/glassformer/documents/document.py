@@ -232,7 +232,7 @@ class Document:
         text = escaped(" ".join(translation.split()), escaping) if escaping in MARKUP else " ".join(translation.split())
         if segment.detached:
             text = put_at(segment.detached, text, positions)
-        if escaping == "none":  # marks of emphasis around nothing would be seen
+        if escaping in ("none", "paragraph"):  # marks of emphasis around nothing would be seen
             text = EMPTY_PAIR.sub(
                 lambda match: "" if EMPHASIS.issuperset(segment.codes[int(match[1])]) else match[0], text
             )
@@ -270,6 +270,9 @@ def code_of(codes: Sequence[str], match: re.Match[str]) -> str:
     return codes[int(match[2]) + bool(match[1])]
 
 
+NO_CHARSET = re.compile(r'(^"Content-Type:[^"]*charset=)(?i:CHARSET|(?:US-)?ASCII)\b', re.MULTILINE)
+"""The header of a catalogue that has none but English texts yet."""
+
 UTF_8_PO = "convert the file, with its header: msgconv -t UTF-8 -o NEW.po OLD.po"
 
 
@@ -279,6 +282,8 @@ def encoded(text: str, encoding: str, escaping: Escaping) -> bytes:
     Raises:
         CorpusError: a lone surrogate, or a character that the encoding does not have.
     """
+    if escaping == "po" and encoding == "utf-8" and not text.isascii():
+        text = NO_CHARSET.sub(r"\1UTF-8", text, count=1)
     try:
         return text.encode(encoding, "xmlcharrefreplace" if escaping in MARKUP and encoding != "utf-8" else "strict")
     except UnicodeEncodeError as error:

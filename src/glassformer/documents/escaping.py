@@ -5,13 +5,17 @@ import json
 import re
 from typing import Literal
 
-Escaping = Literal["none", "html", "android", "po", "strings", "properties", "ascii-properties", "message", "json"]
-"""Plain text; HTML and XML; strings of Android; gettext catalogues; strings of Apple; properties of Java, in ASCII, and
-with the apostrophes of Java's MessageFormat, in ASCII; JSON."""
+Escaping = Literal[
+    "none", "paragraph", "html", "android", "po", "strings", "properties", "ascii-properties", "message", "json"
+]
+"""Plain text; the beginning of a paragraph of Markdown; HTML and XML; strings of Android; gettext catalogues; strings
+of Apple; properties of Java, in ASCII, and with the apostrophes of Java's MessageFormat, in ASCII; JSON."""
 
 MARKUP: tuple[Escaping, ...] = ("html", "android")
 """Text is escaped before tags are put into it."""
 
+BLOCK_MARK = re.compile(r"^(\d{1,9}(?=[.)](?:\s|$))|(?=(?:[-+*]|#{1,6})(?:\s|$)|>))")
+"""What begins a list, a heading or a quotation in Markdown."""
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML does not have. They are left out of markup."""
 
@@ -32,6 +36,8 @@ def escaped(text: str, escaping: Escaping) -> str:
         case "android":
             found = html.escape(CONTROLS.sub("", replaced(text, ANDROID_ESCAPES)), quote=False)
             return "\\" + found if found[:1] in ("@", "?") else found  # else it would be a reference
+        case "paragraph":
+            return BLOCK_MARK.sub(r"\1\\", text)
         case "po" | "strings":
             return replaced(text, C_ESCAPES)
         case "properties":

@@ -44,6 +44,11 @@ COMMENT = next(tokenize("<!---->"))
 """The token of what is kept and is no tag."""
 
 MARKUP = re.compile(r"<[A-Za-z/!?]")
+CHARSET = re.compile(
+    r"""<meta\b[^>]*\bcharset\s*=\s*["']?\s*([\w-]+)|<\?xml\b[^>]*\bencoding\s*=\s*["']([\w-]+)""", re.IGNORECASE
+)
+"""The encoding that a page declares."""
+UTF_8 = ("utf-8", "utf8")
 XHTML = re.compile(r"\ufeff?\s*(?:<\?xml|<!DOCTYPE[^>]*XHTML|<html\b[^>]*xmlns=)")
 """The beginning of a page in XML."""
 EMPTY = re.compile(
@@ -75,18 +80,28 @@ def read_html(name: str, data: bytes) -> Document:
         CorpusError: it is no text, or not in UTF-8 or UTF-16.
     """
     text, encoding = decode(name, data)
-    pieces: list[str | Segment] = []
-    run: list[Piece] = []
+    declared = CHARSET.search(text)
+    if text.isascii() and declared and (declared[1] or declared[2]).lower() not in UTF_8:
+        encoding = "ascii"  # with references to other characters, which any encoding can write
     attributes: list[Segment | Language] = []
+    return Document(list(pieces_of(text, attributes)), "html", encoding, tuple(attributes))
+
+
+def pieces_of(text: str, attributes: list[Segment | Language]) -> Iterator[str | Segment]:
+    """The segments of a page, or of a part of one, and what is between them.
+
+    Args:
+        attributes: gets the attributes in place of which there are markers.
+    """
+    run: list[Piece] = []
     for piece in parts(text, attributes):
         if piece.kind == "block":
-            pieces += segments(run)
+            yield from segments(run)
             run = []
-            pieces.append(piece.raw)
+            yield piece.raw
         else:
             run.append(piece)
-    pieces += segments(run)
-    return Document(pieces, "html", encoding, tuple(attributes))
+    yield from segments(run)
 
 
 def parts(text: str, attributes: list[Segment | Language]) -> Iterator[Piece]:

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 
 from glassformer.documents.codes import Code, flowing, merged
-from glassformer.documents.document import Document, Entry, Piece, Segment
+from glassformer.documents.document import Document, Entry, Language, Piece, Segment
 from glassformer.documents.markdown_blocks import standard
 from glassformer.documents.text import decode
 
@@ -41,10 +41,16 @@ CODE = re.compile(
 TASK_BOX = re.compile(r"^\[[ xX]\][ \t]+")
 """The box of a task, at the beginning of an item of a list."""
 
+DEFINITION = re.compile(r"[ \t]*(?:\[\^[^\]\s]+\]:[ \t]+|\*\[[^\]]+\]:[ \t]+|(?P<term>:[ \t]+))")
+"""The beginning of a footnote, of an abbreviation, or of the definition of the term in the line before."""
+
+QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
+"""A line of a quotation."""
+
 
 def read_markdown(name: str, data: bytes) -> Document:
-    """Markdown (CommonMark with tables and strikethrough): each sentence is a segment. Code, addresses, HTML blocks and
-    front matter stay.
+    """Markdown (CommonMark with tables and strikethrough): each sentence is a segment. Code, addresses and front matter
+    stay.
 
     Raises:
         CorpusError: it is no text, or not in UTF-8 or UTF-16.
@@ -56,14 +62,39 @@ def read_markdown(name: str, data: bytes) -> Document:
     pieces: list[Piece] = [text[:start]]
     position = 0
     env: dict[str, Any] = {}
+    attributes: list[Segment | Language] = []
+    n_kept = 0
     for begin, end, content in paragraphs(body, env):
-        inner = flowing(codes(content, env.get("references", {})), "none")
-        prefix = prefix_of(body[begin:end])
         kept = body[begin:end]
-        pieces += [body[position:begin], Entry(kept, "source", tuple(with_prefix(piece, prefix) for piece in inner))]
+        pieces.append(body[position:begin])
+        if content is None:
+            block = html_pieces(kept, attributes)
+            n_kept += block is None
+            pieces += [kept] if block is None else block
+        else:
+            inner = flowing(codes(content, env.get("references", {})), "none")
+            if inner and isinstance(inner[0], Segment):
+                inner[0] = replace(inner[0], escaping="paragraph")
+            prefix = prefix_of(kept)
+            pieces.append(Entry(kept, "source", tuple(with_prefix(piece, prefix) for piece in inner)))
         position = end
     pieces.append(body[position:])
-    return Document(pieces, "none", encoding)
+    notes = (f"{n_kept} blocks of HTML are not translated: pip install 'glassformer[serve]'",) if n_kept else ()
+    return Document(pieces, "none", encoding, tuple(attributes), notes=notes)
+
+
+def html_pieces(text: str, attributes: list[Segment | Language]) -> list[str | Segment] | None:
+    """The pieces of a block of HTML; None without the package that reads it.
+
+    Args:
+        attributes: gets the attributes in place of which there are markers.
+    """
+    try:
+        from glassformer.documents.html import pieces_of
+    except ImportError:
+        return None
+    pieces = pieces_of(text, attributes)
+    return [replace(piece, escaping="html") if isinstance(piece, Segment) else piece for piece in pieces]
 
 
 def with_prefix(piece: str | Segment, prefix: str) -> str | Segment:
@@ -73,8 +104,9 @@ def with_prefix(piece: str | Segment, prefix: str) -> str | Segment:
     return replace(piece, codes=tuple(code.replace("\n", prefix) for code in piece.codes))
 
 
-def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
-    """Start and end of each inline text of a file, and the text without the marks at the beginnings of its lines.
+def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str | None]]:
+    """Start and end of each inline text of a file, and the text without the marks at the beginnings of its lines; None
+    for a block of HTML.
 
     Args:
         env: gets what the file defines.
@@ -85,23 +117,46 @@ def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str]]
     starts.append(len(text))
     end = 0
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(standard(text), env):
-        if token.type != "inline" or not token.map or not token.content.strip():
+        if token.type not in ("inline", "html_block") or not token.map or not token.content.strip():
             continue
         position = max(end, starts[token.map[0]])
         limit = starts[min(token.map[1], len(starts) - 1)]
-        content = TASK_BOX.sub("", token.content)
-        lines = [line.strip() for line in content.split("\n")]
-        begin = -1
-        for line in lines:
-            found = text.find(line, position, limit)
-            if found < 0:  # written in another way, such as with tabs or escaped pipes
-                begin = -1
-                break
-            begin = found if begin < 0 else begin
-            position = found + len(line)
-        if begin >= 0:
-            end = position
-            yield begin, end, content
+        if token.type == "html_block":
+            if position < limit and not QUOTED.search(text, position, limit):
+                end = limit
+                yield position, end, None
+            continue
+        for content in definitions(TASK_BOX.sub("", token.content)):
+            begin = -1
+            lines = [line.strip() for line in content.split("\n")]
+            for line in lines:
+                in_cell = line.replace("|", "\\|")
+                found, line = next(
+                    ((at, each) for each in (line, in_cell) if (at := text.find(each, position, limit)) >= 0),
+                    (-1, line),
+                )
+                if found < 0:  # written in another way, such as with tabs
+                    begin = -1
+                    break
+                begin = found if begin < 0 else begin
+                position = found + len(line)
+            if begin >= 0:
+                end = position
+                yield begin, end, content if len(lines) > 1 else line
+
+
+def definitions(content: str) -> Iterator[str]:
+    """The texts of a paragraph: of footnotes, abbreviations and definitions one for each, without their marks."""
+    lines: list[str] = []
+    for line in content.split("\n"):
+        if (match := DEFINITION.match(line)) and (lines or not match["term"]):
+            if lines:
+                yield "\n".join(lines)
+            lines = [line[match.end() :]]
+        else:
+            lines.append(line)
+    if lines:
+        yield "\n".join(lines)
 
 
 def prefix_of(raw: str) -> str:

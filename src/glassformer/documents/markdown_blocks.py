@@ -26,6 +26,11 @@ DIRECTIVE = re.compile(
 """Directives of MyST in a fence that have text."""
 OPTION = re.compile(r"[ \t>]*:[\w-]+:.*")
 """An option of a directive of MyST, before its text."""
+MODULE = re.compile(
+    r"""import\s(?:.*\sfrom\s)?\s*(?:'[^']*'|"[^"]*");?[ \t]*"""
+    r"|export\s+(?:const|let|var)\s+\w+\s*=.*|export\s+default\s.*;[ \t]*"
+)
+"""A statement of JavaScript in MDX (Docusaurus)."""
 INDENT = 4
 """Columns by which the text of an admonition is indented."""
 
@@ -113,6 +118,8 @@ def standard_line(line: str, has_end: bool, next_indent: int, blocks: Blocks) ->
             return ""
         blocks.code = fence["fence"]
         return line
+    if MODULE.fullmatch(line):
+        return ""
     if match := CONTAINER.fullmatch(line):
         return heading(line, match["marks"], (match["label"] or match["title"] or "").strip())
     has_text = next_indent >= width + INDENT

@@ -1,5 +1,6 @@
 """Files of Word, PowerPoint and Excel (OOXML)."""
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -16,6 +17,9 @@ SLIDES = re.compile(r"ppt/(?:slides|notesSlides|slideLayouts|slideMasters)/\w+\.
 CHARTS = re.compile(
     r"(?:word|ppt|xl)/(?:charts/(?:chart|chartEx)\d*|diagrams/(?:data|drawing)\d*|drawings/drawing\d*)\.xml"
 )
+CHART_LABELS = ("strCache", "strLit", "multiLvlStrCache")
+"""Names of series and categories of a chart as it shows them."""
+CHART_TABLES = re.compile(r"(?:word|ppt)/embeddings/.*\.xls[xbm]?")
 COMMENTS = re.compile(r"(?:ppt/comments|xl/threadedComments)/\w+\.xml")
 CELLS = re.compile(r"xl/(?:sharedStrings|(?:comments/)?comments?\d*|worksheets/sheet\d+)\.xml")
 SHEET_TEXT = re.compile(rb'"inlineStr"|<(?:odd|even|first)(?:Header|Footer)>')
@@ -60,6 +64,13 @@ def notes(files: dict[str, bytes], headers: set[str]) -> Iterator[str]:
         yield "has macros, which are copied"
     if any(b"<w:del " in data or b"<w:ins " in data for each, data in files.items() if WORD.fullmatch(each)):
         yield "has tracked changes: inserted text is translated, deleted text stays"
+    if any(map(CHART_TABLES.fullmatch, files)):
+        yield "has charts whose tables stay: if they are edited, the chart has their texts again"
+    if compared := compared_texts(files) - headers:
+        yield (
+            f"{len(compared)} texts of cells are compared in formulas, lists of values or filters, which stay: "
+            + ", ".join(sorted(compared)[:3])
+        )
     if headers:
         yield f"{len(headers)} names of columns of tables are not translated, because formulas may use them"
 
@@ -97,7 +108,8 @@ def read_file(where: str, name: str, data: bytes, headers: set[str]) -> Document
     if SLIDES.fullmatch(name) or CHARTS.fullmatch(name):
         check_prefix(where, data, "a")
         is_template = "slideLayouts" in name or "slideMasters" in name
-        return read_part(where, data, "a:", "a:p", is_placeholder if is_template else None)
+        labels = () if name.startswith("xl/") else CHART_LABELS  # in Excel, they are those of cells
+        return read_part(where, data, "a:", "a:p", is_placeholder if is_template else None, labels)
     if COMMENTS.fullmatch(name):
         return read_texts(where, data, ("text",))
     if CELLS.fullmatch(name) and (not name.startswith("xl/worksheets/") or SHEET_TEXT.search(data)):
@@ -148,6 +160,27 @@ def read_cells(where: str, data: bytes, headers: set[str]) -> Document:
     for node in part.root.all("oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"):
         part.put(node.inner, node.inner_end, flowing(header_content(node.text), "html"))
     return part.document()
+
+
+SHEET = re.compile(r"xl/(?:worksheets/sheet|tables/table)\d+\.xml")
+COMPARES = re.compile(r"<(?:\w+:)?(?:f|formula[12]?)\b[^>]*>([^<]*)</|<(?:\w+:)?filter\b[^>]*\bval=(\"[^\"]*\")")
+"""A formula, a list of allowed values, or a value of a filter."""
+LITERAL = re.compile('"([^"]+)"')
+
+
+def compared_texts(files: dict[str, bytes]) -> set[str]:
+    """Texts in formulas, lists of allowed values and filters of a workbook that are texts of cells too."""
+    compared: set[str] = set()
+    for name, data in files.items():
+        for match in COMPARES.finditer(data.decode(errors="replace")) if SHEET.fullmatch(name) else ():
+            for literal in LITERAL.findall(html.unescape(match[1] or match[2] or "")):
+                compared.update((literal, *literal.split(",")))
+    cells: set[str] = set()
+    for name, data in files.items():
+        if compared and CELLS.fullmatch(name):
+            texts = Part.parse(name, data).root.all("si", "is")
+            cells.update(one_line("".join(text.text for text in node.all("t"))) for node in texts)
+    return {text for text in compared & cells if any(map(str.isalpha, text))}
 
 
 def with_breaks(content: list[str | Code]) -> list[str | Code]:

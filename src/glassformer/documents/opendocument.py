@@ -6,6 +6,7 @@ from glassformer.documents.codes import Code, flowing
 from glassformer.documents.document import Document, Language
 from glassformer.documents.package import Package, files_of, open_package
 from glassformer.documents.part import Marks, Part, read_texts
+from glassformer.documents.spans import TAG
 from glassformer.documents.xml import Node
 from glassformer.errors import CorpusError
 
@@ -20,6 +21,7 @@ PROMPTS = frozenset(("title", "subtitle", "outline", "text", "notes"))
 
 DESCRIPTIONS = frozenset(("svg:title", "svg:desc"))
 LANGUAGE = re.compile(r'\s(?:fo|number):language=("[^"]*")')
+XML_LANGUAGE = re.compile(r"""\sxml:lang=("[^"]*"|'[^']*')""")
 COUNTRY = re.compile(r'\s(?:fo|number):country=("[^"]*")')
 SIGNATURE = "META-INF/documentsignatures.xml"
 
@@ -152,8 +154,11 @@ def read_epub(name: str, data: bytes) -> Package:
 def read_index(where: str, data: bytes) -> Document:
     """The table of contents of a book, or its properties."""
     part = Part.parse(where, data)
+    authors = {text.start for author in part.root.all("docAuthor") for text in author.all("text")}
     for node in part.root.all("text", "title", "description"):
-        part.put_text(node)
+        if node.start not in authors and not TAG.search(node.text):  # descriptions may be HTML
+            part.put_text(node)
+    part.put_language(part.root, XML_LANGUAGE)
     for node in part.root.all("language"):
         if text := node.text.strip():
             language = Language(text, text, is_document=True, is_quoted=False)

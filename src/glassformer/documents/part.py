@@ -70,7 +70,7 @@ class Part:
         """
         tag = self.splicer.raw(node.start, node.inner)
         match = attribute.search(tag)
-        code = match[1].strip('"') if match else "none"
+        code = match[1][1:-1] if match else "none"
         if code in ("none", "zxx"):
             return
         forms: dict[Form, re.Match[str] | None] = {"tag": match}

@@ -143,6 +143,10 @@ def unescaped(string: str) -> str:
     return ESCAPE.sub(character, string[1:-1])
 
 
+TEMPLATE = "is a template: its header needs the Plural-Forms of the language, and no `#, fuzzy` (or begin with msginit)"
+"""Note on a catalogue whose plural forms are those of no language."""
+
+
 def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     """A catalogue: its messages, each with the position of its translation.
 
@@ -155,12 +159,15 @@ def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     text, encoding = decode_po(name, data)
     pieces: list[Piece] = []
     position, found = 0, ""
+    notes: tuple[str, ...] = ()
     for message in messages(name, text):
         source = message.text("msgid")
         if source is None:
             raise no_source(name, message.texts[0].line)
         if not source.value:
             header = message.translations[0]
+            if "plural=EXPRESSION" in header.value:
+                notes = (TEMPLATE,)
             declared = LANGUAGE.search(header.value)
             found = declared[1] if declared else ""
             raw = text[position : header.end]
@@ -180,7 +187,7 @@ def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
             f'{name}: no message: no line like msgid "Open".\n  Give a gettext catalogue, or another suffix.'
         )
     pieces.append(text[position:])
-    return Document(pieces, "po", encoding, protect=PROTECT, languages=("", found))
+    return Document(pieces, "po", encoding, protect=PROTECT, languages=("", found), notes=notes)
 
 
 def entry(text: str, message: Message) -> tuple[str | Segment | Either, ...]:

@@ -8,7 +8,7 @@ of the words of a translation.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,6 +71,7 @@ def read_part(
     prefix: str,
     paragraph: str,
     skip: Callable[[Node], bool] | None = None,
+    labels: Collection[str] = (),
 ) -> Document:
     """A file of paragraphs of runs, and of pictures with alternative texts.
 
@@ -78,6 +79,7 @@ def read_part(
         prefix: of the elements of a run.
         paragraph: name of the elements that are paragraphs.
         skip: elements that are not translated.
+        labels: names of elements whose values are texts, without prefix.
 
     Raises:
         CorpusError: not well-formed XML.
@@ -90,6 +92,9 @@ def read_part(
                 continue
             if child.name == paragraph:
                 place_paragraph(part, child, paragraphs)
+            elif child.local in labels:
+                for value in child.all("v"):
+                    part.put_text(value)
             elif child.local in DESCRIBED:
                 describe(part, child)
                 paragraphs(part, child)

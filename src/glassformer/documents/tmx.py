@@ -28,6 +28,10 @@ MACHINE = ("mt", "mt!", "machine", "machine translation")
 """Who has made a translation, if it was no person."""
 
 
+MAKER = re.compile(r"""\s(?:creation|change)(?:id|date)\s*=\s*(?:"[^"]*"|'[^']*')""")
+"""Attributes that say who made a text, and when."""
+
+
 def read_tmx(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     """A translation memory: the texts of the source language with the place of each in the target language.
 
@@ -66,9 +70,11 @@ def read_tmx(name: str, data: bytes, languages: tuple[str, str]) -> Document:
                 if is_machine(variants[target or 0])
                 else "translated"
             )
-            start = opened(splicer.raw(place.start, place.inner))
-            entry = Entry(splicer.raw(place.start, place.end), state, (start, *inner, f"</{place.name}>"))
-            splicer.replace(place.start, place.end, entry)
+            variant = variants[target or 0]
+            tag = MAKER.sub("", splicer.raw(variant.start, variant.inner)).removesuffix(">")
+            start = ">" + splicer.raw(variant.inner, place.start) + opened(splicer.raw(place.start, place.inner))
+            made = (tag, Quality("creator"), start, *inner, f"</{place.name}>")
+            splicer.replace(variant.start, place.end, Entry(splicer.raw(variant.start, place.end), state, made))
         elif languages[1]:
             variant = variants[source]
             attribute = "xml:lang" if "xml:lang" in variant.attributes or "lang" not in variant.attributes else "lang"
