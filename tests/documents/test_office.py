@@ -602,3 +602,24 @@ def test_a_note_names_texts_of_cells_that_are_compared():
         "3 texts of cells are compared in formulas, lists of values or filters, which stay: Done, Later, Open",
     )
     assert not read("a.xlsx", workbook(lambda sheet: sheet.append(["Done", "=1+1"]))).notes
+
+
+def test_watermarks_and_captions_of_tables_are_translated():
+    shape = '<v:shape id="s" alt="A stamp"><v:textpath style="x" string="Draft copy"/></v:shape>'
+    table = '<w:tbl><w:tblPr><w:tblCaption w:val="All prices"/></w:tblPr></w:tbl>'
+    data = word(table, header1=f"<w:p><w:r><w:pict>{shape}</w:pict></w:r></w:p>")
+    document = read("a.docx", data)
+    assert sorted(texts(document)) == ["A stamp", "All prices", "Draft copy"]
+    assert same_files(kept(document), data)
+    found = unpacked(shouted(document))
+    assert b'alt="A STAMP"><v:textpath style="x" string="DRAFT COPY"/>' in found["word/header1.xml"]
+    assert b'w:val="ALL PRICES"' in found["word/document.xml"]
+
+
+def test_the_language_of_properties_becomes_the_target_language():
+    core = "<cp:coreProperties><dc:title>A book</dc:title><dc:language>en-US</dc:language></cp:coreProperties>"
+    core = core.replace("<cp:coreProperties", '<cp:coreProperties xmlns:cp="cp" xmlns:dc="dc"')
+    files = unpacked(word(f"<w:p>{run('Text')}</w:p>")) | {"docProps/core.xml": core.encode()}
+    document = read("a.docx", packed(files))
+    found = unpacked(shouted(document, ("en", "de")))["docProps/core.xml"].decode()
+    assert found == core.replace("A book", "A BOOK").replace("en-US", "de")

@@ -3,7 +3,7 @@
 import re
 
 from glassformer.documents.codes import Code, flowing
-from glassformer.documents.document import Document, Language
+from glassformer.documents.document import Document
 from glassformer.documents.package import Package, files_of, open_package
 from glassformer.documents.part import Marks, Part, read_texts
 from glassformer.documents.spans import TAG
@@ -160,7 +160,5 @@ def read_index(where: str, data: bytes) -> Document:
             part.put_text(node)
     part.put_language(part.root, XML_LANGUAGE)
     for node in part.root.all("language"):
-        if text := node.text.strip():
-            language = Language(text, text, is_document=True, is_quoted=False)
-            part.splicer.replace(node.inner, node.inner_end, language)
+        part.put_language_text(node)
     return part.document()

@@ -82,6 +82,12 @@ class Part:
                 language = Language(found[1], code, is_document=False, form=form)
                 self.splicer.replace(start, start + len(found[1].encode()), language)
 
+    def put_language_text(self, node: Node) -> None:
+        """Put the language of the file, which is the text of an element."""
+        if text := node.text.strip():
+            language = Language(text, text, is_document=True, is_quoted=False)
+            self.splicer.replace(node.inner, node.inner_end, language)
+
     def marked(self, node: Node, inner: Callable[["Part", Node], None], marks: Marks) -> str:
         """An element as it is written, with markers in place of the texts in it.
 
@@ -104,7 +110,7 @@ class Part:
 
 
 def read_texts(name: str, data: bytes, names: Sequence[str]) -> Document:
-    """A file with texts in elements of some names, without prefix.
+    """A file with texts in elements of some names, without prefix, and its language.
 
     Raises:
         CorpusError: not well-formed XML.
@@ -112,4 +118,6 @@ def read_texts(name: str, data: bytes, names: Sequence[str]) -> Document:
     part = Part.parse(name, data)
     for node in part.root.all(*names):
         part.put_text(node)
+    for node in part.root.all("language"):
+        part.put_language_text(node)
     return part.document()

@@ -28,8 +28,12 @@ BREAK = re.compile(
 WITH_RUNS = frozenset(("hyperlink", "ins", "smartTag", "sdt", "sdtContent", "dir", "bdo", "moveTo", "customXml"))
 """Elements in a paragraph that have runs."""
 
-DESCRIBED = frozenset(("docPr", "cNvPr"))
-"""Elements with an alternative text."""
+DESCRIBED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("docPr", "cNvPr"), ("descr", "title")),
+    **{"shape": ("alt",), "textpath": ("string",)},  # of VML: the second one is the text of a watermark
+    **dict.fromkeys(("tblCaption", "tblDescription"), ("w:val",)),
+}
+"""Elements with texts in attributes, such as an alternative text."""
 
 PROOFING = re.compile(rb"<(?:w:lang|w:noProof)\b[^>]*/>|\s(?:lang|altLang|dirty|err|noProof)=\"[^\"]*\"")
 """Parts of a format that are not seen."""
@@ -106,10 +110,10 @@ def read_part(
 
 
 def describe(part: Part, node: Node) -> None:
-    """Put the alternative text of a picture: markers in its tag."""
+    """Put the texts of an element in its attributes: markers in its tag."""
     tag = part.splicer.raw(node.start, node.inner)
     marked = tag
-    for attribute in ("descr", "title"):
+    for attribute in DESCRIBED[node.local]:
         text = node.get(attribute)
         match = re.search(rf"""(\s{attribute}=)("[^"]*"|'[^']*')""", marked)
         if match and any(map(str.isalpha, text)):
