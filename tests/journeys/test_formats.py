@@ -77,6 +77,7 @@ def test_a_training_of_a_released_version_is_continued(version, tmp_path, monkey
     done = glassformer(*TRAIN)
     assert done.returncode == 0, done.stderr
     assert "Resuming from step 4" in done.stderr
+    assert "augment = 0.0\n" in (tmp_path / "run" / "run.toml").read_text()  # what is a default now changes no old run
     assert (tmp_path / "run" / "model.safetensors").exists()
 
 

@@ -65,7 +65,7 @@ def notes(files: dict[str, bytes], headers: set[str]) -> Iterator[str]:
     if any(b"<w:del " in data or b"<w:ins " in data for each, data in files.items() if WORD.fullmatch(each)):
         yield "has tracked changes: inserted text is translated, deleted text stays"
     if any(map(CHART_TABLES.fullmatch, files)):
-        yield "has charts whose tables stay: if they are edited, the chart has their texts again"
+        yield "has embedded tables, such as those of charts, which stay: if one is edited, its chart has its texts again"
     if compared := compared_texts(files) - headers:
         yield (
             f"{len(compared)} texts of cells are compared in formulas, lists of values or filters, which stay: "

@@ -134,6 +134,8 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     changed = {name: new[name] for name in MUTABLE_OPTIONS if name in new}
     if any(name in changed for name in BUDGETS):
         old |= dict.fromkeys(BUDGETS)
+    if stored.task == "translation" and stored.augment is None:
+        old["augment"] = 0.0  # a run of an earlier version, which had no default
     return TrainConfig.resolve(old | changed, environment={})
 
 
