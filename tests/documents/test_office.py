@@ -583,7 +583,7 @@ def test_labels_of_charts_are_translated_and_a_note_names_their_tables():
     assert {"East region", "First quarter"} <= {*texts(document)}
     assert "2019" not in texts(document)
     assert document.notes == (
-        "has embedded tables, such as those of charts, which stay: if one is edited, its chart has its texts again",
+        "has embedded tables, such as those of charts (they stay): a chart has them again when it is edited",
     )
     chart = pptx.Presentation(io.BytesIO(shouted(document))).slides[0].shapes[0].chart
     assert list(chart.plots[0].categories) == ["EAST REGION", "2019"]

@@ -65,7 +65,7 @@ def notes(files: dict[str, bytes], headers: set[str]) -> Iterator[str]:
     if any(b"<w:del " in data or b"<w:ins " in data for each, data in files.items() if WORD.fullmatch(each)):
         yield "has tracked changes: inserted text is translated, deleted text stays"
     if any(map(CHART_TABLES.fullmatch, files)):
-        yield "has embedded tables, such as those of charts, which stay: if one is edited, its chart has its texts again"
+        yield "has embedded tables, such as those of charts (they stay): a chart has them again when it is edited"
     if compared := compared_texts(files) - headers:
         yield (
             f"{len(compared)} texts of cells are compared in formulas, lists of values or filters, which stay: "
