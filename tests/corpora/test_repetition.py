@@ -5,7 +5,7 @@ import random
 import pytest
 
 from glassformer.corpora.demo.pairs import sample_pairs
-from glassformer.corpora.repetition import repeats
+from glassformer.corpora.repetition import may_repeat, repeats
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ from glassformer.corpora.repetition import repeats
         "……………………………………",
         "ein weiß-weiß-weiß-weiß-weiß-weißes Haus",
         "la,la,la,la,la",
+        "000 000 000 000 000 000 000 000 000",
     ],
 )
 def test_repetition_is_detected(text):
@@ -38,6 +39,8 @@ def test_repetition_is_detected(text):
         "Nahverkehr ... na ja",
         "a-b-a-b-a-b",
         "ha-ha-ha!",
+        "1 000 000 000 d'euros",
+        "1\u202f000\u202f000\u202f000",
     ],
 )
 def test_ordinary_text_is_not(text):
@@ -56,3 +59,9 @@ def test_every_loop_is_detected_after_any_beginning(seed):
         loop = " ".join(word() for _ in range(rng.randint(1, 8)))
         start = " ".join(word() for _ in range(rng.randint(0, 9)))
         assert repeats(f"{start} {' '.join([loop] * rng.randint(3, 9))} {word()[: rng.randint(0, 3)]}".strip()), loop
+
+
+def test_translations_of_repeated_words_with_marks_between_may_repeat_themselves():
+    assert may_repeat("It is very, very, very good.")
+    assert not repeats("It is very, very, very good.")
+    assert not may_repeat("It is very, very good.")

@@ -40,6 +40,15 @@ def spans(text, *protect):
         ("see https://a.org/x?y=1, or mail a.b@c.de.", ["https://a.org/x?y=1", "a.b@c.de"]),
         ("a 5 km run at 3.5 GHz and 10 % of 7€, 12 men", ["5 km", "3.5 GHz", "10 %", "7€"]),
         ("100% sure, 5 o'clock, Route 66", ["100%"]),
+        ("详情见https://a.b/c，谢谢。请联系info@a.com谢谢 $HOME目录", ["https://a.b/c", "info@a.com", "$HOME"]),
+        ("“http://a.b/c” is down, https://a.b/c—and Https://A.B", ["http://a.b/c", "https://a.b/c", "Https://A.B"]),
+        (
+            "https://a.org/Dog_(animal) (see https://a.org/x) WWW.A.B.",
+            ["https://a.org/Dog_(animal)", "https://a.org/x", "WWW.A.B"],
+        ),
+        ("共%d个文件 %s件の %1$s的文件 %s까지 %1개 50%después", ["%d", "%s", "%1$s", "%s", "%1"]),
+        ("10 000 km, 1 234 567,89 €, 1'000 km, 5 km以内", ["10 000 km", "1 234 567,89 €", "1'000 km", "5 km"]),
+        ("5 m/s and 3 kWh/m², 60 km/h, 5 m/x", ["5 m/s", "3 kWh/m²", "60 km/h", "5 m"]),
         ("", []),
     ],
 )
@@ -213,3 +222,36 @@ def test_a_match_at_the_end_of_a_window_is_whole(n):
 
 def test_what_is_before_a_window_is_seen():
     assert spans("a" * (MAX_WINDOW // 2) + "5 kg, " + "b " * MAX_WINDOW) == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "source", "output", "n_unmet"),
+    [
+        ({"dog": "Hund|der Hund"}, "The dog and the dog", "Der Hund läuft.", 1),
+        ({"dog": "Hund|der Hund"}, "The dog and the dog", "Der Hund und ein Hund", 0),
+        ({"server": "Server", "mail server": "Mail Server"}, "The server and the mail server", "Der Mail Server", 1),
+        (
+            {"server": "Server", "mail server": "Mail Server"},
+            "The server and the mail server",
+            "Server, Mail Server",
+            0,
+        ),
+        ({"server": "Server", "mail server": "Mail Server"}, "server, mail server", "Mail Server, Mail Server", 0),
+        ({"dog": "Hund", "hound": "Hund"}, "a dog and a hound", "ein Hund", 1),
+        ({"dog": "Hund", "hound": "Hund"}, "a dog and a hound", "ein Hund und ein Hund", 0),
+    ],
+)
+def test_a_place_is_that_of_one_term(terms, source, output, n_unmet):
+    assert len(unmet(list(glossary(**terms).find(source)), output)) == n_unmet
+
+
+@pytest.mark.parametrize(
+    ("term", "text"),
+    [
+        ("machine learning", "We like machine\u00a0learning."), ("machine\u00a0learning", "We like machine learning."),
+        ("don't", "We don’t."), ("l’eau", "l'eau"), ("e-mail", "an e\u2011mail"),
+    ],
+)  # fmt: skip
+def test_terms_are_found_in_other_typography(term, text):
+    assert len(list(glossary(**{term: "x y"}).find(text))) == 1
+    assert not unmet([Required(0, 1, ("l'été",))], "de l’été")

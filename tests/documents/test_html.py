@@ -187,8 +187,8 @@ def test_the_language_becomes_the_target_language(text, expected):
 
 
 def test_sentences_are_segments_unless_a_tag_spans_them():
-    texts = [segment.text for segment in document("<p>One. Two <b>x. Y</b> z. Three.</p>").segments]
-    assert texts == ["One.", "Two x. Y z.", "Three."]
+    texts = [segment.text for segment in document("<p>One. Two <b>x. Y</b> zz. Three.</p>").segments]
+    assert texts == ["One.", "Two x. Y zz.", "Three."]
 
 
 def test_without_an_alignment_tags_are_placed_in_proportion():
@@ -277,3 +277,16 @@ def test_buttons_labels_and_descriptions_are_translated():
     assert sorted(texts(document)) == ["A cat", "A page", "All cats", "Cat", "Its title", "Send it"]
     assert kept(document).decode() == text
     assert 'value="SEND IT"' in shouted(document).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dr. Smith met Prof. Jones.",
+        "Am 5. Januar, z. B. Hunde.",
+        "See No. 5 and Fig. 7, approx. 3 cats.",
+        "Sra. Ana, etc. Also more.",
+    ],
+)
+def test_abbreviations_and_ordinals_end_no_sentence(text):
+    assert texts(read("a.html", f"<p>{text} Next one.</p>")) == [text, "Next one."]

@@ -38,6 +38,8 @@ def tokenizer() -> Tokenizer:
         ("The Man Saw A Dog In Berlin.", "The man saw a dog in Berlin."),
         ("The Man-dog Saw A Dog", "The man-dog saw a dog"),
         ("NATO", "NATO"),
+        ("THE MAN SAW THE 1ª DOG", "The man saw the 1ª dog"),
+        ("DER MANN, DER IN DER STRAßE", "Der Mann, der in der straße"),
         ("The man in Berlin saw NATO.", "The man in Berlin saw NATO."),
         ("The Man In", "The Man In"),
         ("Will Brown, Mark Stone", "Will Brown, Mark Stone"),

@@ -30,6 +30,11 @@ def test_a_text_without_words_stays(text):
     assert [t.text for t in task.engine(options).run(continuations(task, text, "", 3, options))] == [text]
 
 
+def test_protected_text_in_a_text_without_words_stays_where_it_is():
+    text = "1 {x} 2 {y} 3 {z} 4 %s 5"
+    assert translator().translate([text], DecodeConfig(protect=("all",)))[0][0].text == text
+
+
 def test_a_text_without_words_has_full_confidence_and_no_alignment_error():
     task = translator()
     task.confidence = Confidence((0.0,) * N_FEATURES, (1.0,) * N_FEATURES, (0.01,) * (N_FEATURES + 1), 1)

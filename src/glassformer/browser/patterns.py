@@ -2,13 +2,13 @@
 
 import re
 
-from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, SYLLABLES, WORDS
+from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, DIGIT_GROUPS, PUNCTUATION, SYLLABLES, WORDS
 from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
 from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
 from glassformer.documents.spans import BETWEEN, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
 from glassformer.tasks.casing import WORD
-from glassformer.tasks.splitting import SENTENCE_END
+from glassformer.tasks.splitting import ABBREVIATED, SENTENCE_END
 
 SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """White space of Python, as the inside of a class. That of JavaScript differs."""
@@ -25,6 +25,9 @@ SOURCES = {
     "repeated_syllables": SYLLABLES,
     "repeated_compounds": COMPOUNDS,
     "repeated_characters": CHARACTERS,
+    "digit_groups": DIGIT_GROUPS,
+    "punctuation": PUNCTUATION,
+    "abbreviated": ABBREVIATED,
     "cased_word": WORD,
     "tag": TAG,
     "closing": CLOSING,

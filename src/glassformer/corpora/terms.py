@@ -1,7 +1,7 @@
 """Terms of a glossary, and patterns of what stays as it is in a translation."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations, starmap
@@ -18,20 +18,31 @@ from glassformer.documents.tbx import tbx_terms
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.limits import MAX_DOCUMENT_BYTES
 
+UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
+NO_ADDRESS = rf"\s<>{UNSPACED_RANGES}\u3001-\u303f\uff01-\uff60“”„«»‘’…—"
+"""What no address has: white space, letters and punctuation of such scripts, quotes and dashes of texts."""
+ADDRESS_END = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)){{1,2000}}(?<![.,;:!?])"
+LETTER = rf"(?:(?![{UNSPACED_RANGES}])\w)"
+NO_LETTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0370-\u052f])"
+"""After a placeholder or a unit: letters of Korean, Chinese or Thai may follow."""
+
 UNITS = (
     "%|‰|°[CF]?|km/h|[kcmµn]?m[²³]?|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
     "€|\\$|£|¥"
 )
 PATTERNS = {
     "placeholders": r"%(?:\(\w{1,64}\))?(?:\d{1,2}\$)?[-+#0,]{0,4}\d{0,3}(?:\.\d{1,3})?(?:hh|h|ll|l|q|j|z|t|L)?"
-    r"[sdifuxXocreEgGpn@](?!\w)|%\d{1,2}(?![\w%$])|\{\{[^{}]{0,100}\}\}|[%$#]?\{[^{}\s]{0,100}\}"
-    r"|\{\w{1,64}, ?(?:number|date|time|spellout|ordinal|duration)(?:, ?[^{}]{0,60})?\}|\$[A-Za-z_]\w{0,64}",
+    rf"[sdifuxXocreEgGpn@]{NO_LETTER}|%\d{{1,2}}(?![%$]){NO_LETTER}"
+    r"|\{\{[^{}]{0,100}\}\}|[%$#]?\{[^{}\s]{0,100}\}"
+    r"|\{\w{1,64}, ?(?:number|date|time|spellout|ordinal|duration)(?:, ?[^{}]{0,60})?\}|\$[A-Za-z_][A-Za-z0-9_]{0,64}",
     "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",
-    "tags": r"</?[A-Za-z][^<>]{0,300}>|<!--.{0,300}?-->",
+    "tags": r"</?[A-Za-z][^<>]{0,480}>|<!--.{0,480}?-->",
     "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
-    "urls": r"(?:https?|ftp)://[^\s<>\"'()\[\]{}]{1,2000}[^\s<>\"'()\[\]{}.,;:!?]|www\.[^\s<>\"'()]{1,2000}[^\s<>\"'().,;:!?]",
-    "emails": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
-    "units": rf"(?<![\w.,])[-+]?\d[\d.,]{{0,20}}[ \u00a0\u202f]?(?:{UNITS})(?!\w)",
+    "urls": rf"(?:[hH][tT][tT][pP][sS]?|[fF][tT][pP])://{ADDRESS_END}|[wW]{{3}}\.{ADDRESS_END}",
+    "emails": rf"(?:{LETTER}|[.+-]){{1,64}}@(?:{LETTER}|-){{1,63}}(?:\.(?:{LETTER}|-){{1,63}}){{1,8}}",
+    "units": r"(?<![\w.,])[-+]?\d(?:[\d.,]|[ \u00a0\u202f'’](?=\d{3}(?!\d))){0,20}"
+    rf"[ \u00a0\u202f]?(?:{UNITS})(?:/(?:s|min|h|[kc]?m[²³]?|[kmµ]?g|l))?{NO_LETTER}",
 }
 """Names of `--protect` -> regular expressions. All repetitions are bounded. Markers are what Weblate ([X7X]) and OmegaT
 (<f0>, </f0>, <x1/>) send in place of placeholders and tags."""
@@ -74,6 +85,10 @@ class Required:
         return list(dict.fromkeys(form for target in self.targets for form in (target, capitalized(target))))
 
 
+SPELLINGS = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2011": "-", "’": "'"})
+"""Characters that a text may have in place of those of a glossary, which are as long."""
+
+
 class Glossary:
     """Terms and their translations.
 
@@ -86,7 +101,7 @@ class Glossary:
         targets: dict[str, dict[str, None]] = defaultdict(dict)
         for term in self.terms:
             for source in term.sources:
-                targets[source] |= dict.fromkeys(term.targets)
+                targets[source.translate(SPELLINGS)] |= dict.fromkeys(term.targets)
         self.by_first_word: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
         """First word of a source form, in lower case -> the form and its translations, the longest form first."""
         for source in sorted(targets, key=lambda text: (-len(text), text)):
@@ -130,6 +145,7 @@ class Glossary:
 
     def find(self, text: str) -> Iterator[Required]:
         """Terms in a text, from left to right, of overlapping ones the first and longest."""
+        text = text.translate(SPELLINGS)
         end = 0
         for word, start in words(text):
             if start < end:
@@ -225,8 +241,6 @@ def words(text: str) -> Iterator[tuple[str, int]]:
             start = end
 
 
-UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
 UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
 """A letter of a script that has no spaces between words."""
 SEVERAL_WORDS = re.compile(f"{UNSPACED.pattern}{{2}}")
@@ -333,16 +347,30 @@ def capitalized(text: str) -> str:
 
 
 def unmet(required: Sequence[Required], output: str) -> list[Required]:
-    """Those that an output does not contain, as often as the source requires."""
+    """Those that an output does not contain, as often as the source requires. A place is that of one term only: the
+    longest form, if forms overlap.
+    """
+    forms = {term.targets: term.forms for term in required}
+    needed = Counter(term.targets for term in required)
+    places = [
+        (-len(form), at, targets) for targets in forms for form in forms[targets] for at in places_of(form, output)
+    ]
+    used: list[tuple[int, int]] = []
+    for length, start, targets in sorted(places):
+        end = start - length
+        if needed[targets] and all(end <= a or b <= start for a, b in used):
+            needed[targets] -= 1
+            used.append((start, end))
     wrong: list[Required] = []
-    for targets in dict.fromkeys(r.targets for r in required):
-        equal = [r for r in required if r.targets == targets]
-        wrong += equal[len({place for form in equal[0].forms for place in places_of(form, output)}) :]
+    for targets, n in needed.items():
+        equal = [term for term in required if term.targets == targets]
+        wrong += equal[len(equal) - n :]
     return wrong
 
 
 def places_of(form: str, text: str) -> Iterator[int]:
     """Positions of a form as whole words."""
+    form, text = form.translate(SPELLINGS), text.translate(SPELLINGS)
     start = text.find(form)
     while start >= 0:
         if not continues_word(text, start) and not continues_word(text, start + len(form)):

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from glassformer.documents.document import Segment
@@ -12,11 +13,22 @@ from glassformer.documents.inline import detach
 
 WHITE_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 ENDS = ".!?…:;。！？"
+ABBREVIATIONS = (
+    "Dr", "Mr", "Ms", "Mrs", "Prof", "St", "Nr", "No", "no", "Sr", "Sra", "Srta", "Jr", "Hr", "Mme", "Mlle", "vs", "ca",
+    "cf", "bzw", "usw", "etc", "evtl", "ggf", "inkl", "approx", "Tel", "Art", "Abs", "Abb", "Fig", "fig", "Bd", "Vol",
+    "vol", "pp", "Inc", "Ltd", "Corp", "núm", "pág", "Ud", "Uds", "Jan", "Feb", "Apr", "Aug", "Sept", "Oct", "Okt",
+    "Nov", "Dec", "Dez",
+)  # fmt: skip
+"""Frequent ones after which a sentence goes on with a capital or a number."""
+NO_END = r"(?<!\b[^\W_])(?<!\b\d\d)" + "".join(
+    rf"(?<!\b(?:{'|'.join(words)}))" for _, words in groupby(sorted(ABBREVIATIONS, key=len), len)
+)
 SENTENCE_END = re.compile(
-    r"""(?<!\b[A-Z])(?<![ .](?:Dr|Mr|Ms|St|vs|Nr|No))[.!?…]["'”’»)\]]*(\s+)(?=[^\s\Wa-zß-öø-ÿ]|["“«(¿¡])"""
+    NO_END + r"""[.!?…]["'”’»)\]]*(\s+)(?=[^\s\Wa-zß-öø-ÿ]|["“«(¿¡])"""
     r"|[。！？](\s*)"
 )
-"""The end of a sentence and the space after it. No sentence begins with a small letter or ends with an initial."""
+"""The end of a sentence and the space after it. No sentence begins with a small letter, or ends with a single letter,
+an ordinal or an abbreviation."""
 
 MAX_CODES = 100
 """Sentences with more codes are translated in parts, from code to code: the time to put them back is quadratic."""

@@ -24,6 +24,9 @@ DOTTED = ("tr", "az")
 """Languages with i and ı, whose capitals are İ and I."""
 
 
+SMALL_AMONG_CAPITALS = str.maketrans("", "", "ßªº")
+
+
 def lower(text: str, language: str = "") -> str:
     """The text in small letters."""
     return (text.replace("İ", "i").replace("I", "ı") if language in DOTTED else text).lower()
@@ -35,7 +38,10 @@ def upper(text: str, language: str = "") -> str:
 
 
 def is_capitals(text: str) -> bool:
-    """Whether all letters of a text are capitals, and it has some. Those of scripts without capitals are not."""
+    """Whether all letters of a text but ß, ª and º are capitals, and it has some. Those of scripts without capitals are
+    not.
+    """
+    text = text.translate(SMALL_AMONG_CAPITALS)
     return text.isupper() and not any(unicodedata.category(character) == "Lo" for character in text)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
+from glassformer.documents.codes import ABBREVIATIONS
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation,
@@ -10,6 +11,10 @@ from glassformer.tokens.tokenizer import Tokenizer
 SENTENCE_END = re.compile(
     r"(?<=[.!?…।॥؟۔])[\"'”’»)\]]*\s+|(?<=[。！？])[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)"
 )
+
+ABBREVIATED = re.compile(rf"(?<![^\W_])(?:[^\W\d_]|\d{{1,2}}|{'|'.join(ABBREVIATIONS)})\.$")
+"""Text before a point that probably ends no sentence: a letter, an ordinal, or a frequent abbreviation."""
+MAX_ABBREVIATION = 10
 
 CLAUSE_ENDS = (",", ";", ":", "，", "、", "；", "：", "،", "؛")
 """After which a sentence is cut that is too long and has no spaces."""
@@ -25,17 +30,25 @@ def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], Non
         return [("", ids)]
     n = len(tokenizer.first_ids)  # each part begins with them
     limit -= n
+
+    def encoded(text: str) -> list[int]:
+        return tokenizer.encode(text)[n:]
+
     inner = tokenizer.for_words()  # with the space before a sentence, if the vocabulary has it in its tokens
     parts: list[tuple[str, list[int]]] = []
-    cut_inside = False
-    for space, sentence in split_text(SENTENCE_END, text):
-        first, *rest = split_ids(tokenizer.encode(sentence)[n:], tokenizer, limit)
-        following = first if inner is tokenizer or rest else inner.encode(sentence)[n:]
-        if parts and len(parts[-1][1]) + len(following) <= limit:
-            parts[-1][1].extend(following)
-        else:
-            parts.append((space if parts else "", first))
-        parts += [("", ids) for ids in rest]
+    begin: int | None = None  # of the last part in the text, if it is that of a sentence
+    end, cut_inside = 0, False
+    for space, sentence in sentences(text, lambda sentence: len(encoded(sentence)) <= limit):
+        start, end = end + len(space), end + len(space) + len(sentence)
+        first, *rest = split_ids(encoded(sentence), tokenizer, limit)
+        joined = [*parts[-1][1], *inner.encode(sentence)[n:]] if parts else []
+        if begin is not None:
+            joined = encoded(text[begin:end])
+        if parts and not rest and len(joined) <= limit:
+            parts[-1] = parts[-1][0], joined
+            continue
+        parts += [(space if parts else "", first), *(("", ids) for ids in rest)]
+        begin = None if rest else start
         cut_inside |= bool(rest)
     where = "within a sentence that is too long" if cut_inside else "at sentence ends"
     warn(f"longer than the maximum length of {limit + n} tokens: translated in {len(parts)} parts, split {where}")
@@ -56,10 +69,31 @@ def split_ids(ids: list[int], tokenizer: Tokenizer, limit: int) -> Iterator[list
     yield ids
 
 
-def split_text(separator: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+def sentences(text: str, fits: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+    """The sentences of a text, each with the white space before it. One that does not fit also ends after what is
+    probably an abbreviation.
+    """
+    for space, sentence in split_text(SENTENCE_END, text, is_end):
+        inner = [("", sentence)] if fits(sentence) else split_text(SENTENCE_END, sentence)
+        yield from ((within if i else space, part) for i, (within, part) in enumerate(inner))
+
+
+def is_end(match: re.Match[str]) -> bool:
+    """Whether a sentence ends there, and not an abbreviation."""
+    text, start = match.string, match.start()
+    if text[start - 1] != ".":
+        return True
+    following = text[match.end() : match.end() + 1]
+    is_abbreviation = ABBREVIATED.search(text[max(0, start - MAX_ABBREVIATION) : start])
+    return not (following.islower() or following.isdecimal() or is_abbreviation)
+
+
+def split_text(
+    separator: re.Pattern[str], text: str, is_end: Callable[[re.Match[str]], bool] = lambda match: True
+) -> Iterator[tuple[str, str]]:
     """Parts of a text that end with a match of `separator`, each with the white space before it."""
     end = 0
-    for stop in [*(match.end() for match in separator.finditer(text)), len(text)]:
+    for stop in [*(match.end() for match in separator.finditer(text) if is_end(match)), len(text)]:
         if part := text[end:stop].strip():
             start = text.index(part, end)
             yield text[end:start], part

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.memory import Match, Memory
-from glassformer.corpora.repetition import repeats
+from glassformer.corpora.repetition import may_repeat, repeats
 from glassformer.corpora.terms import UNSPACED, unmet
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.documents.inline import Detached, put_at
@@ -191,6 +191,8 @@ def line_of(
             return Line(original, begin, rest, None, is_kept=True, match=match, model_text=rest)
     line = Line(original, mark, text, terms.take_out(text) if terms else None)
     line.is_kept = not (options.prefix or task.is_translated(line.core, terms))
+    if line.is_kept:
+        line.detached = None  # its protected spans stay where they are
     stays = line.is_kept or options.prefix or options.ban  # their case does not change
     line.model_text = line.core if stays else with_terms_of(line.core, task.recased(line.core), terms)
     return line
@@ -303,7 +305,7 @@ def decode(
         repeating = [
             i
             for i, (part, nbest) in enumerate(zip(parts, decoded, strict=True))
-            if any(repeats(task.text_of(hypothesis)) for hypothesis in nbest) and not repeats(part.source)
+            if any(repeats(task.text_of(hypothesis)) for hypothesis in nbest) and not may_repeat(part.source)
         ]
         if not repeating:
             break

@@ -19,10 +19,12 @@ export function upper(text, language) {
 }
 
 /**
- * Whether all letters of a text are capitals, and it has some. Those of scripts without capitals are not.
- * @param {string} text
+ * Whether all letters of a text are capitals, and it has some, besides ß, ª and º. Those of scripts without capitals are
+ * not.
+ * @param {string} all
  */
-export function isCapitals(text) {
+export function isCapitals(all) {
+  const text = all.replace(/[ßªº]/gu, "");
   return /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}\p{Lo}]/u.test(text);
 }
 

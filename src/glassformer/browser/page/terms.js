@@ -18,6 +18,8 @@ const CLOSING = ".,;:!?…)]}»”’\"'";
 const isWord = (character) => /[\p{L}\p{N}\p{M}_]/u.test(character);
 /** @param {string} text */
 const capitalized = (text) => [...text].map((character, i) => (i ? character : character.toUpperCase())).join("");
+/** A text with the characters of glossaries in place of others, which are as long. @param {string} text */
+const usual = (text) => text.replace(/[\u00a0\u202f]/gu, " ").replaceAll("\u2011", "-").replaceAll("’", "'");
 /** @template T @param {T[]} items */
 const unique = (items) => [...new Set(items)];
 
@@ -57,6 +59,7 @@ function termWords(text) {
  */
 export function positionsOf(form, text) {
   const positions = [];
+  [form, text] = [form, text].map(usual);
   for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + 1)) {
     if (!continuesWord(text, at) && !continuesWord(text, at + form.length)) positions.push(at);
   }
@@ -64,14 +67,28 @@ export function positionsOf(form, text) {
 }
 
 /**
- * The required terms that an output does not contain, as often as the source requires.
+ * The required terms that an output does not contain, as often as the source requires. A place is that of one term only:
+ * the longest form, if forms overlap.
  * @param {Term[]} required @param {string} output @returns {Term[]}
  */
 export function unmet(required, output) {
-  return unique(required.map(({ targets }) => targets.join("\n"))).flatMap((key) => {
-    const equal = required.filter(({ targets }) => targets.join("\n") === key);
-    return equal.slice(new Set(equal[0].forms.flatMap((form) => positionsOf(form, output))).size);
-  });
+  /** @type {Map<string, Term[]>} */
+  const groups = new Map(); // by their translations
+  for (const term of required) {
+    const key = term.targets.join("\n");
+    groups.set(key, [...(groups.get(key) ?? []), term]);
+  }
+  const needed = new Map([...groups].map(([key, terms]) => [key, terms.length]));
+  const places = [...groups].flatMap(([key, [{ forms }]]) => forms.flatMap((form) => positionsOf(form, output).map((start) => ({ key, start, end: start + form.length }))));
+  places.sort((a, b) => (b.end - b.start) - (a.end - a.start) || a.start - b.start || (a.key < b.key ? -1 : Number(a.key > b.key)));
+  /** @type {typeof places} */
+  const used = [];
+  for (const place of places) {
+    if (!needed.get(place.key) || used.some(({ start, end }) => place.start < end && start < place.end)) continue;
+    needed.set(place.key, needed.get(place.key) - 1);
+    used.push(place);
+  }
+  return [...groups].flatMap(([key, terms]) => terms.slice(terms.length - needed.get(key)));
 }
 
 export class Glossary {
@@ -81,7 +98,7 @@ export class Glossary {
     for (const row of rows) {
       const [sources, forms] = row.map((side) => side.split("|").map(strip));
       if (![...sources, ...forms].every((form) => termWords(form).length)) continue; // nothing that could be found
-      for (const source of sources) targets.set(source, unique([...(targets.get(source) ?? []), ...forms]));
+      for (const source of sources.map(usual)) targets.set(source, unique([...(targets.get(source) ?? []), ...forms]));
     }
     this.byFirstWord = new Map();
     const characters = (text) => [...text].length;
@@ -95,9 +112,10 @@ export class Glossary {
 
   /**
    * Terms in a text, from left to right, of overlapping ones the first and longest.
-   * @param {string} text @returns {Term[]}
+   * @param {string} original @returns {Term[]}
    */
-  find(text) {
+  find(original) {
+    const text = usual(original);
     const found = [];
     let end = 0;
     for (const [word, start] of termWords(text)) {

@@ -13,6 +13,7 @@ import { split, strip, wordsIn } from "./text.js";
 
 const CLAUSE_ENDS = [",", ";", ":", "，", "、", "；", "：", "،", "؛"]; // after which a sentence without spaces is cut
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
+const MAX_ABBREVIATION = 10; // characters
 const REPEATED_NGRAMS = [3, 2];
 const MAX_BEAM = 64;
 
@@ -32,6 +33,9 @@ export class Translator {
     this.sentenceEnd = pattern("sentence_end", "gu");
     this.casedWord = pattern("cased_word", "gu");
     this.repetitions = ["repeated_words", "repeated_syllables", "repeated_compounds", "repeated_characters"].map((name) => pattern(name));
+    this.digitGroups = pattern("digit_groups", "gu");
+    this.punctuation = pattern("punctuation", "gu");
+    this.abbreviated = pattern("abbreviated");
     /** @type {Record<string, RegExp>} */
     this.protect = { markers: pattern("markers", "gu"), all: pattern("all", "gu") };
     this.letter = header.letters === null ? /\p{L}/u : new RegExp(`[${header.letters}]`, "u");
@@ -105,8 +109,16 @@ export class Translator {
 
   /** @param {string} text */
   repeats(text) {
-    const end = [...text].slice(-MAX_EXAMINED).join("").toLowerCase();
+    const end = [...text].slice(-MAX_EXAMINED).join("").toLowerCase().replace(this.digitGroups, "");
     return this.repetitions.some((repetition) => repetition.test(end));
+  }
+
+  /**
+   * Whether a translation of a text may repeat itself, because the text does: also with marks between the words.
+   * @param {string} source
+   */
+  mayRepeat(source) {
+    return this.repeats(source) || this.repeats(source.replace(this.punctuation, ""));
   }
 
   /** @param {TranslationOptions & { prefix?: number[], noRepeat?: number }} options @returns {SearchOptions} */
@@ -142,25 +154,72 @@ export class Translator {
     });
   }
 
+  /**
+   * The sentences of a text, each with the white space before it. One of more tokens than `most` also ends after what is
+   * probably an abbreviation.
+   * @param {string} text @param {number} most @returns {[space: string, sentence: string][]}
+   */
+  sentences(text, most) {
+    const nBefore = this.tokenizer.first.length;
+    return this.splitText(text, true).flatMap(([gap, sentence]) => {
+      if (this.tokenizer.encode(sentence).length - nBefore <= most) return [/** @type {[string, string]} */ ([gap, sentence])];
+      return this.splitText(sentence, false).map(([within, part], i) => /** @type {[string, string]} */ ([i ? within : gap, part]));
+    });
+  }
+
+  /**
+   * Parts of a text that end like sentences, each with the white space before it. `isStrict`: not after abbreviations.
+   * @param {string} text @param {boolean} isStrict @returns {[space: string, part: string][]}
+   */
+  splitText(text, isStrict) {
+    const ends = Array.from(text.matchAll(this.sentenceEnd)).filter((match) => !isStrict || this.isEnd(text, match));
+    /** @type {[space: string, part: string][]} */
+    const parts = [];
+    let end = 0;
+    for (const stop of [...ends.map((match) => match.index + match[0].length), text.length]) {
+      const part = strip(text.slice(end, stop));
+      if (!part) continue;
+      const begin = text.indexOf(part, end);
+      parts.push([text.slice(end, begin), part]);
+      end = begin + part.length;
+    }
+    return parts;
+  }
+
+  /**
+   * Whether a sentence ends there, and not an abbreviation.
+   * @param {string} text @param {RegExpMatchArray} match
+   */
+  isEnd(text, match) {
+    if (text[match.index - 1] !== ".") return true;
+    const [following = ""] = text.slice(match.index + match[0].length);
+    if (/^[\p{Lowercase}\p{Nd}]$/u.test(following)) return false;
+    return !this.abbreviated.test(text.slice(Math.max(0, match.index - MAX_ABBREVIATION), match.index));
+  }
+
   /** @param {string} text @param {number} limit @returns {[space: string, ids: number[]][]} */
   split(text, limit) {
     const ids = this.tokenizer.encode(text);
     if (ids.length <= limit) return [["", ids]];
     const { first: before, space } = this.tokenizer; // each part begins with the tokens `before`
     const most = limit - before.length;
+    /** @param {string} each */
+    const encoded = (each) => this.tokenizer.encode(each).slice(before.length);
     /** @type {[space: string, ids: number[]][]} */
     const parts = [];
+    let begin; // of the last part in the text, if it is that of a sentence
     let end = 0;
-    for (const stop of [...Array.from(text.matchAll(this.sentenceEnd), (match) => match.index + match[0].length), text.length]) {
-      const sentence = strip(text.slice(end, stop));
-      if (!sentence) continue;
-      const begin = text.indexOf(sentence, end);
-      const [first, ...rest] = this.splitIds(this.tokenizer.encode(sentence).slice(before.length), most);
-      const following = rest.length ? first : this.tokenizer.encode(space + sentence).slice(before.length);
-      if (parts.length && parts.at(-1)[1].length + following.length <= most) parts.at(-1)[1].push(...following);
-      else parts.push([parts.length ? text.slice(end, begin) : "", first]);
-      for (const more of rest) parts.push(["", more]);
-      end = begin + sentence.length;
+    for (const [gap, sentence] of this.sentences(text, most)) {
+      const start = end + gap.length;
+      end = start + sentence.length;
+      const [first, ...rest] = this.splitIds(encoded(sentence), most);
+      const joined = begin === undefined ? [...(parts.at(-1)?.[1] ?? []), ...encoded(space + sentence)] : encoded(text.slice(begin, end));
+      if (parts.length && !rest.length && joined.length <= most) {
+        parts.at(-1)[1] = joined;
+        continue;
+      }
+      parts.push([parts.length ? gap : "", first], ...rest.map((more) => /** @type {[string, number[]]} */ (["", more])));
+      begin = rest.length ? undefined : start;
     }
     return parts.map(([space, own]) => [space, [...before, ...own]]);
   }
@@ -189,7 +248,7 @@ export class Translator {
     let { found } = this.searches.of(part.ids, this.options(options));
     let repeated = false;
     for (const noRepeat of REPEATED_NGRAMS) {
-      if (this.repeats(part.source) || !found.some((hypothesis) => this.repeats(this.textOf(hypothesis)))) break;
+      if (this.mayRepeat(part.source) || !found.some((hypothesis) => this.repeats(this.textOf(hypothesis)))) break;
       repeated = true;
       found = search(this.model, part.ids, this.options({ ...options, noRepeat }));
     }
@@ -253,8 +312,8 @@ export class Translator {
     const spans = protect ? matches(this.protect[protect], rest) : [];
     const detached = spans.length ? this.inline.detach(rest, spans) : undefined;
     const core = detached?.core ?? rest;
-    const isKept = !this.isTranslated(core, glossary);
-    return { mark, rest, detached, core, isKept, modelText: isKept ? core : this.caseOf(core, glossary) };
+    if (!this.isTranslated(core, glossary)) return { mark, rest, detached: undefined, core: rest, isKept: true, modelText: rest };
+    return { mark, rest, detached, core, isKept: false, modelText: this.caseOf(core, glossary) };
   }
 
   /**
