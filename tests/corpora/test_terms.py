@@ -48,6 +48,7 @@ def spans(text, *protect):
         ),
         ("共%d个文件 %s件の %1$s的文件 %s까지 %1개 50%después", ["%d", "%s", "%1$s", "%s", "%1"]),
         ("10 000 km, 1 234 567,89 €, 1'000 km, 5 km以内", ["10 000 km", "1 234 567,89 €", "1'000 km", "5 km"]),
+        ("gọi 3 lần, 5 tấn, 10 gửi, 5 kg이다, %dửa, $größe, In 1990, 500 km", ["5 kg", "$größe", "500 km"]),
         ("5 m/s and 3 kWh/m², 60 km/h, 5 m/x", ["5 m/s", "3 kWh/m²", "60 km/h", "5 m"]),
         ("", []),
     ],
@@ -238,6 +239,7 @@ def test_what_is_before_a_window_is_seen():
         ),
         ({"server": "Server", "mail server": "Mail Server"}, "server, mail server", "Mail Server, Mail Server", 0),
         ({"dog": "Hund", "hound": "Hund"}, "a dog and a hound", "ein Hund", 1),
+        ({"car": "Wagen", "vehicle": "Auto|Wagen"}, "the car and the vehicle", "der Wagen und das Auto", 0),
         ({"dog": "Hund", "hound": "Hund"}, "a dog and a hound", "ein Hund und ein Hund", 0),
     ],
 )

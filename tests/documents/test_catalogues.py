@@ -374,8 +374,9 @@ def test_quoted_braces_of_message_format_stay():
 
 
 def test_colors_and_names_of_files_stay():
-    text = '{"a": "#fff", "b": "#A0B1C2", "c": "images/logo.png", "d": "Loading...", "e": "Save as logo.png"}'
-    assert texts(read("a.json", text)) == ["Loading...", "Save as logo.png"]
+    values = ["#fff", "#A0B1C2", "images/logo.png", "Loading...", "Save as a.png", "编辑package.json"]
+    text = json.dumps({str(i): value for i, value in enumerate(values)}, ensure_ascii=False)
+    assert texts(read("a.json", text)) == values[3:]
 
 
 def test_arrays_and_items_of_android_are_translated():

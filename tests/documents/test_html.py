@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -290,3 +291,17 @@ def test_buttons_labels_and_descriptions_are_translated():
 )
 def test_abbreviations_and_ordinals_end_no_sentence(text):
     assert texts(read("a.html", f"<p>{text} Next one.</p>")) == [text, "Next one."]
+
+
+@pytest.mark.parametrize(
+    "text", ["Are you 18? Come in.", "No! Stop it.", "It was 20! Wow.", "Creo que no. Mañana.", "No. It is."]
+)
+def test_numbers_and_no_may_end_a_sentence(text):
+    assert len(texts(read("a.html", f"<p>{text}</p>"))) == 2
+
+
+@pytest.mark.parametrize("unit", ["<meta ", "<meta charset=" + " " * 1000, "<?xml "])
+def test_hostile_declarations_take_linear_time(unit):
+    start = time.perf_counter()
+    read("a.html", unit * (200_000 // len(unit)))
+    assert time.perf_counter() - start < 20  # 0.02 s here

@@ -345,7 +345,7 @@ def test_blocks_of_html_stay_without_the_library_and_a_note_says_so(monkeypatch)
     monkeypatch.setitem(sys.modules, "turbohtml", None)
     document = read("a.md", "<p>\nOne\n</p>\n\nTwo\n")
     assert texts(document) == ["Two"]
-    assert document.notes == ("1 blocks of HTML are not translated: pip install 'glassformer[serve]'",)
+    assert document.notes == ("1 blocks of HTML are not translated: they need pip install 'glassformer[serve]'",)
 
 
 def test_a_pipe_in_a_cell():
@@ -358,16 +358,37 @@ def test_a_pipe_in_a_cell():
 def test_statements_of_modules_stay_and_labels_of_tabs_are_translated():
     text = (
         "# Page\n\nimport Tabs from '@theme/Tabs';\nimport \"./style.css\"\nexport const x = 1;\n\n<Tabs>\n"
-        '  <TabItem value="a" label="A cat">\n\n  import it from the shop.\n\n  </TabItem>\n</Tabs>\n'
+        '  <TabItem value="a" label="A cat">\n\n  import it from the shop.\n\n  </TabItem>\n</Tabs>\n\nYou may\n'
+        "import numbers from 'file.csv'\ninto it.\n"
     )
     document = read("a.mdx.md", text)
-    assert sorted(texts(document)) == ["A cat", "Page", "import it from the shop."]
+    assert sorted(texts(document)) == [
+        "A cat", "Page", "You may import numbers from 'file.csv' into it.", "import it from the shop."
+    ]  # fmt: skip
     assert kept(document).decode() == text
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "<p>{{ page.title }}</p>",
+        "<div>\n{% include a.html %}\n</div>",
+        "<div onClick={() => alert('hi you')}>\nx y\n</div>",
+        "<ul>\n{items.map((item) => <Item/>)}\n</ul>",
+        "<p>{/* a comment */}</p>",
+        '<div class="a" markdown>\n- One dog\n</div>',
+    ],
+)
+def test_blocks_with_templates_programs_or_markdown_stay_and_a_note_says_so(block):
+    document = read("a.md", f"{block}\n\nText\n")
+    assert texts(document) == ["Text"]
+    assert document.notes == ("1 blocks of HTML are not translated: they have templates, programs or Markdown in them",)
 
 
 @pytest.mark.parametrize("translation", ["5. Mai 2020", "7) x", "- mehr", "* mehr", "+ mehr", "# x", "> x", "-"])
 def test_a_translation_does_not_become_a_block(translation):
     document = read("a.md", "May 5, 2020\n\n- May 5\n\n| May 5 |\n|---|\n")
+    assert b"| 5. x |" in document.render(["5. x"] * 3)  # no paragraph
     html = MarkdownIt("commonmark").enable("table").render(document.render([translation] * 3).decode())
     expected = "<p>{0}</p>\n<ul>\n<li>{0}</li>\n</ul>\n<table>\n<thead>\n<tr>\n<th>{0}</th>"
     assert html.startswith(expected.format(translation.replace(">", "&gt;")))

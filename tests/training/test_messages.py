@@ -149,7 +149,7 @@ def test_a_tenth_of_the_pairs_is_changed_by_default_and_this_is_said(tmp_path, m
     pairs.write_text("".join(f"a {i}\tb {i}\n" for i in range(40)))
     options = {name: value for name, value in SMALL.items() if name in ("d_model", "n_layers", "vocab_size")} | more
     train(TrainConfig(src=(pairs,), out=out, steps=1, threads=1, preset="tiny", **options), quiet=True)
-    assert stored_options(TrainConfig(src=(pairs,), out=out)).augment == fraction
+    assert stored_options(TrainConfig(src=(pairs,), out=out)).augment == (fraction or 0)
     assert ("38 pairs, 10% of them changed at each use (--augment)." in log_of(out)) == bool(fraction)
 
 

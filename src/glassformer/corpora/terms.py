@@ -24,7 +24,7 @@ NO_ADDRESS = rf"\s<>{UNSPACED_RANGES}\u3001-\u303f\uff01-\uff60“”„«»‘�
 """What no address has: white space, letters and punctuation of such scripts, quotes and dashes of texts."""
 ADDRESS_END = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)){{1,2000}}(?<![.,;:!?])"
 LETTER = rf"(?:(?![{UNSPACED_RANGES}])\w)"
-NO_LETTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0370-\u052f])"
+NO_LETTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0300-\u052f\u1e00-\u1fff])"
 """After a placeholder or a unit: letters of Korean, Chinese or Thai may follow."""
 
 UNITS = (
@@ -35,13 +35,14 @@ PATTERNS = {
     "placeholders": r"%(?:\(\w{1,64}\))?(?:\d{1,2}\$)?[-+#0,]{0,4}\d{0,3}(?:\.\d{1,3})?(?:hh|h|ll|l|q|j|z|t|L)?"
     rf"[sdifuxXocreEgGpn@]{NO_LETTER}|%\d{{1,2}}(?![%$]){NO_LETTER}"
     r"|\{\{[^{}]{0,100}\}\}|[%$#]?\{[^{}\s]{0,100}\}"
-    r"|\{\w{1,64}, ?(?:number|date|time|spellout|ordinal|duration)(?:, ?[^{}]{0,60})?\}|\$[A-Za-z_][A-Za-z0-9_]{0,64}",
+    r"|\{\w{1,64}, ?(?:number|date|time|spellout|ordinal|duration)(?:, ?[^{}]{0,60})?\}"
+    rf"|\$[A-Za-z_]{LETTER}{{0,64}}",
     "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",
     "tags": r"</?[A-Za-z][^<>]{0,480}>|<!--.{0,480}?-->",
     "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
     "urls": rf"(?:[hH][tT][tT][pP][sS]?|[fF][tT][pP])://{ADDRESS_END}|[wW]{{3}}\.{ADDRESS_END}",
     "emails": rf"(?:{LETTER}|[.+-]){{1,64}}@(?:{LETTER}|-){{1,63}}(?:\.(?:{LETTER}|-){{1,63}}){{1,8}}",
-    "units": r"(?<![\w.,])[-+]?\d(?:[\d.,]|[ \u00a0\u202f'’](?=\d{3}(?!\d))){0,20}"
+    "units": r"(?<![\w.,])[-+]?\d(?:[\d.,]|(?<=\d)[ \u00a0\u202f'’](?=\d{3}(?!\d))){0,20}"
     rf"[ \u00a0\u202f]?(?:{UNITS})(?:/(?:s|min|h|[kc]?m[²³]?|[kmµ]?g|l))?{NO_LETTER}",
 }
 """Names of `--protect` -> regular expressions. All repetitions are bounded. Markers are what Weblate ([X7X]) and OmegaT
@@ -347,19 +348,22 @@ def capitalized(text: str) -> str:
 
 
 def unmet(required: Sequence[Required], output: str) -> list[Required]:
-    """Those that an output does not contain, as often as the source requires. A place is that of one term only: the
-    longest form, if forms overlap.
+    """Those that an output does not contain, as often as the source requires. A place is that of one term only: of the
+    longest form, if forms overlap, and of the term with the fewest places, if several have the form.
     """
     forms = {term.targets: term.forms for term in required}
     needed = Counter(term.targets for term in required)
-    places = [
-        (-len(form), at, targets) for targets in forms for form in forms[targets] for at in places_of(form, output)
-    ]
+    places = {
+        targets: {(at, at + len(form)) for form in forms[targets] for at in places_of(form, output)}
+        for targets in forms
+    }
     used: list[tuple[int, int]] = []
-    for length, start, targets in sorted(places):
-        end = start - length
-        if needed[targets] and all(end <= a or b <= start for a, b in used):
-            needed[targets] -= 1
+    for start, end in sorted(
+        set[tuple[int, int]]().union(*places.values()), key=lambda span: (span[0] - span[1], span)
+    ):
+        lacking = [targets for targets in forms if needed[targets] and (start, end) in places[targets]]
+        if lacking and all(end <= a or b <= start for a, b in used):
+            needed[min(lacking, key=lambda targets: len(places[targets]))] -= 1
             used.append((start, end))
     wrong: list[Required] = []
     for targets, n in needed.items():

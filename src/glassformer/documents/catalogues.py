@@ -19,7 +19,7 @@ PLURAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|choice)\s*,"
 
 NO_TEXT = re.compile(
     r"#(?:[0-9A-Fa-f]{3,4}){1,2}"
-    r"|[\w./@-]*[\w-]\.(?:png|jpe?g|gif|svg|webp|ico|css|js|json|html?|pdf|mp[34]|wav|woff2?|ttf)"
+    r"|[A-Za-z0-9_./@-]*[A-Za-z0-9_-]\.(?:png|jpe?g|gif|svg|webp|ico|css|js|json|html?|pdf|mp[34]|wav|woff2?|ttf)"
 )
 """A color, or the name of a file."""
 

@@ -14,17 +14,17 @@ from glassformer.documents.inline import detach
 WHITE_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 ENDS = ".!?…:;。！？"
 ABBREVIATIONS = (
-    "Dr", "Mr", "Ms", "Mrs", "Prof", "St", "Nr", "No", "no", "Sr", "Sra", "Srta", "Jr", "Hr", "Mme", "Mlle", "vs", "ca",
+    "Dr", "Mr", "Ms", "Mrs", "Prof", "St", "Sr", "Sra", "Srta", "Jr", "Hr", "Mme", "Mlle", "vs", "ca",
     "cf", "bzw", "usw", "etc", "evtl", "ggf", "inkl", "approx", "Tel", "Art", "Abs", "Abb", "Fig", "fig", "Bd", "Vol",
-    "vol", "pp", "Inc", "Ltd", "Corp", "núm", "pág", "Ud", "Uds", "Jan", "Feb", "Apr", "Aug", "Sept", "Oct", "Okt",
+    "vol", "pp", "Inc", "Ltd", "Corp", "pág", "Ud", "Uds", "Jan", "Feb", "Apr", "Aug", "Sept", "Oct", "Okt",
     "Nov", "Dec", "Dez",
 )  # fmt: skip
 """Frequent ones after which a sentence goes on with a capital or a number."""
-NO_END = r"(?<!\b[^\W_])(?<!\b\d\d)" + "".join(
+NO_END = r"(?<!\b[^\W_])(?<!\b\d\d)(?!(?:(?<=\bNo)|(?<=\bNr)|(?<=\bnúm))\.\s+\d)" + "".join(
     rf"(?<!\b(?:{'|'.join(words)}))" for _, words in groupby(sorted(ABBREVIATIONS, key=len), len)
 )
 SENTENCE_END = re.compile(
-    NO_END + r"""[.!?…]["'”’»)\]]*(\s+)(?=[^\s\Wa-zß-öø-ÿ]|["“«(¿¡])"""
+    rf"""(?:{NO_END}\.|[!?…])["'”’»)\]]*(\s+)(?=[^\s\Wa-zß-öø-ÿ]|["“«(¿¡])"""
     r"|[。！？](\s*)"
 )
 """The end of a sentence and the space after it. No sentence begins with a small letter, or ends with a single letter,

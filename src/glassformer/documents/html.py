@@ -45,7 +45,7 @@ COMMENT = next(tokenize("<!---->"))
 
 MARKUP = re.compile(r"<[A-Za-z/!?]")
 CHARSET = re.compile(
-    r"""<meta\b[^>]*\bcharset\s*=\s*["']?\s*([\w-]+)|<\?xml\b[^>]*\bencoding\s*=\s*["']([\w-]+)""", re.IGNORECASE
+    r"""<meta\b[^<>]*\bcharset\s*=\s*["']?([\w-]+)|<\?xml\b[^<>]*\bencoding\s*=\s*["']([\w-]+)""", re.IGNORECASE
 )
 """The encoding that a page declares."""
 UTF_8 = ("utf-8", "utf8")

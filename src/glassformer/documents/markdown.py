@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -44,6 +45,9 @@ TASK_BOX = re.compile(r"^\[[ xX]\][ \t]+")
 DEFINITION = re.compile(r"[ \t]*(?:\[\^[^\]\s]+\]:[ \t]+|\*\[[^\]]+\]:[ \t]+|(?P<term>:[ \t]+))")
 """The beginning of a footnote, of an abbreviation, or of the definition of the term in the line before."""
 
+NOT_HTML = re.compile(r"\{\{|\{%|=\{|\{/\*|=>|^[ \t]*[{}]|<[^<>]*\smarkdown\b", re.MULTILINE)
+"""Templates, programs (JSX), and tags with Markdown in them, in a block of HTML."""
+
 QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 """A line of a quotation."""
 
@@ -64,7 +68,7 @@ def read_markdown(name: str, data: bytes) -> Document:
     env: dict[str, Any] = {}
     attributes: list[Segment | Language] = []
     n_kept = 0
-    for begin, end, content in paragraphs(body, env):
+    for begin, end, content, is_paragraph in paragraphs(body, env):
         kept = body[begin:end]
         pieces.append(body[position:begin])
         if content is None:
@@ -73,22 +77,26 @@ def read_markdown(name: str, data: bytes) -> Document:
             pieces += [kept] if block is None else block
         else:
             inner = flowing(codes(content, env.get("references", {})), "none")
-            if inner and isinstance(inner[0], Segment):
+            if is_paragraph and inner and isinstance(inner[0], Segment):
                 inner[0] = replace(inner[0], escaping="paragraph")
             prefix = prefix_of(kept)
             pieces.append(Entry(kept, "source", tuple(with_prefix(piece, prefix) for piece in inner)))
         position = end
     pieces.append(body[position:])
-    notes = (f"{n_kept} blocks of HTML are not translated: pip install 'glassformer[serve]'",) if n_kept else ()
+    has_reader = find_spec("turbohtml") is not None
+    reason = "have templates, programs or Markdown in them" if has_reader else "need pip install 'glassformer[serve]'"
+    notes = (f"{n_kept} blocks of HTML are not translated: they {reason}",) if n_kept else ()
     return Document(pieces, "none", encoding, tuple(attributes), notes=notes)
 
 
 def html_pieces(text: str, attributes: list[Segment | Language]) -> list[str | Segment] | None:
-    """The pieces of a block of HTML; None without the package that reads it.
+    """The pieces of a block of HTML; None if it has more than HTML, or without the package that reads it.
 
     Args:
         attributes: gets the attributes in place of which there are markers.
     """
+    if NOT_HTML.search(text):
+        return None
     try:
         from glassformer.documents.html import pieces_of
     except ImportError:
@@ -104,9 +112,9 @@ def with_prefix(piece: str | Segment, prefix: str) -> str | Segment:
     return replace(piece, codes=tuple(code.replace("\n", prefix) for code in piece.codes))
 
 
-def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str | None]]:
-    """Start and end of each inline text of a file, and the text without the marks at the beginnings of its lines; None
-    for a block of HTML.
+def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str | None, bool]]:
+    """Start and end of each inline text of a file, the text without the marks at the beginnings of its lines (None
+    for a block of HTML), and whether it is a paragraph, of which the beginning matters.
 
     Args:
         env: gets what the file defines.
@@ -116,7 +124,9 @@ def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str |
         starts.append(match.end())
     starts.append(len(text))
     end = 0
+    is_paragraph = False
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(standard(text), env):
+        is_paragraph = token.type == "paragraph_open" or (is_paragraph and token.type == "inline")
         if token.type not in ("inline", "html_block") or not token.map or not token.content.strip():
             continue
         position = max(end, starts[token.map[0]])
@@ -124,7 +134,7 @@ def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str |
         if token.type == "html_block":
             if position < limit and not QUOTED.search(text, position, limit):
                 end = limit
-                yield position, end, None
+                yield position, end, None, False
             continue
         for content in definitions(TASK_BOX.sub("", token.content)):
             begin = -1
@@ -142,7 +152,7 @@ def paragraphs(text: str, env: dict[str, Any]) -> Iterator[tuple[int, int, str |
                 position = found + len(line)
             if begin >= 0:
                 end = position
-                yield begin, end, content if len(lines) > 1 else line
+                yield begin, end, content if len(lines) > 1 else line, is_paragraph
 
 
 def definitions(content: str) -> Iterator[str]:

@@ -48,6 +48,8 @@ class Blocks:
     has_options: bool = False
     """Options of a directive may follow."""
     in_formula: bool = False
+    after_text: bool = False
+    """The line before is not blank."""
 
 
 def standard(text: str) -> str:
@@ -57,7 +59,11 @@ def standard(text: str) -> str:
     blocks = Blocks()
     lines = LINE.split(text)
     ends, indents = formula_ends(lines), next_indents(lines)
-    return "\n".join(standard_line(*line, blocks) for line in zip(lines, ends, indents, strict=True))
+    results = []
+    for line in zip(lines, ends, indents, strict=True):
+        results.append(standard_line(*line, blocks))
+        blocks.after_text = bool(results[-1].strip())
+    return "\n".join(results)
 
 
 def indent_of(line: str) -> int:
@@ -118,7 +124,7 @@ def standard_line(line: str, has_end: bool, next_indent: int, blocks: Blocks) ->
             return ""
         blocks.code = fence["fence"]
         return line
-    if MODULE.fullmatch(line):
+    if not blocks.after_text and MODULE.fullmatch(line):
         return ""
     if match := CONTAINER.fullmatch(line):
         return heading(line, match["marks"], (match["label"] or match["title"] or "").strip())

@@ -112,13 +112,18 @@ def read_file(where: str, name: str, data: bytes, headers: set[str]) -> Document
         return read_part(where, data, "a:", "a:p", is_placeholder if is_template else None, labels)
     if COMMENTS.fullmatch(name):
         return read_texts(where, data, ("text",))
-    if CELLS.fullmatch(name) and (not name.startswith("xl/worksheets/") or SHEET_TEXT.search(data)):
+    if has_cells(name, data):
         return read_cells(where, data, headers)
     if name == PROPERTIES:
         return read_texts(where, data, ("title", "subject", "description", "keywords", "category"))
     if STYLES.fullmatch(name):
         return read_languages(where, data)
     return None
+
+
+def has_cells(name: str, data: bytes) -> bool:
+    """Whether a file of a workbook has texts of cells, and not only references to them."""
+    return bool(CELLS.fullmatch(name) and (not name.startswith("xl/worksheets/") or SHEET_TEXT.search(data)))
 
 
 def is_placeholder(node: Node) -> bool:
@@ -177,7 +182,7 @@ def compared_texts(files: dict[str, bytes]) -> set[str]:
                 compared.update((literal, *literal.split(",")))
     cells: set[str] = set()
     for name, data in files.items():
-        if compared and CELLS.fullmatch(name):
+        if compared and has_cells(name, data):
             texts = Part.parse(name, data).root.all("si", "is")
             cells.update(one_line("".join(text.text for text in node.all("t"))) for node in texts)
     return {text for text in compared & cells if any(map(str.isalpha, text))}

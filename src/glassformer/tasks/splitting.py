@@ -12,7 +12,7 @@ SENTENCE_END = re.compile(
     r"(?<=[.!?…।॥؟۔])[\"'”’»)\]]*\s+|(?<=[。！？])[」』”’）〉》】]*(?![。！？」』”’）〉》】]|と|って)"
 )
 
-ABBREVIATED = re.compile(rf"(?<![^\W_])(?:[^\W\d_]|\d{{1,2}}|{'|'.join(ABBREVIATIONS)})\.$")
+ABBREVIATED = re.compile(rf"(?<!(?!_)\w)(?:[^\W\d_]|\d{{1,2}}|{'|'.join(ABBREVIATIONS)})\.$")
 """Text before a point that probably ends no sentence: a letter, an ordinal, or a frequent abbreviation."""
 MAX_ABBREVIATION = 10
 

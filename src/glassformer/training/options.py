@@ -97,7 +97,10 @@ def stored_options(config: TrainConfig) -> TrainConfig | None:
             f"{path}: damaged or changed since the run wrote it.\n"
             f"  To train with other options: glassformer train --config {path} --out NEW"
         )
-    return TrainConfig.resolve({}, path, environment={})
+    stored = TrainConfig.resolve({}, path, environment={})
+    if stored.task == "translation" and stored.augment is None:
+        return stored.model_copy(update={"augment": 0.0})  # a run of an earlier version, which had no default
+    return stored
 
 
 def store_options(config: TrainConfig) -> None:
@@ -134,8 +137,6 @@ def merge_options(stored: TrainConfig, requested: TrainConfig) -> TrainConfig:
     changed = {name: new[name] for name in MUTABLE_OPTIONS if name in new}
     if any(name in changed for name in BUDGETS):
         old |= dict.fromkeys(BUDGETS)
-    if stored.task == "translation" and stored.augment is None:
-        old["augment"] = 0.0  # a run of an earlier version, which had no default
     return TrainConfig.resolve(old | changed, environment={})
 
 

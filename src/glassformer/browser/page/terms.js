@@ -68,27 +68,32 @@ export function positionsOf(form, text) {
 
 /**
  * The required terms that an output does not contain, as often as the source requires. A place is that of one term only:
- * the longest form, if forms overlap.
+ * of the longest form, if forms overlap, and of the term with the fewest places, if several have the form.
  * @param {Term[]} required @param {string} output @returns {Term[]}
  */
 export function unmet(required, output) {
   /** @type {Map<string, Term[]>} */
-  const groups = new Map(); // by their translations
+  const byTargets = new Map();
   for (const term of required) {
     const key = term.targets.join("\n");
-    groups.set(key, [...(groups.get(key) ?? []), term]);
+    byTargets.set(key, [...(byTargets.get(key) ?? []), term]);
   }
-  const needed = new Map([...groups].map(([key, terms]) => [key, terms.length]));
-  const places = [...groups].flatMap(([key, [{ forms }]]) => forms.flatMap((form) => positionsOf(form, output).map((start) => ({ key, start, end: start + form.length }))));
-  places.sort((a, b) => (b.end - b.start) - (a.end - a.start) || a.start - b.start || (a.key < b.key ? -1 : Number(a.key > b.key)));
-  /** @type {typeof places} */
+  const groups = [...byTargets.values()].map((terms) => {
+    const spans = terms[0].forms.flatMap((form) => positionsOf(form, output).map((start) => `${start} ${start + form.length}`));
+    return { terms, needed: terms.length, spans: new Set(spans) };
+  });
+  /** @type {number[][]} */
+  const places = unique(groups.flatMap(({ spans }) => [...spans])).map((span) => span.split(" ").map(Number));
+  places.sort(([a, b], [c, d]) => (d - c) - (b - a) || a - c);
+  /** @type {number[][]} */
   const used = [];
-  for (const place of places) {
-    if (!needed.get(place.key) || used.some(({ start, end }) => place.start < end && start < place.end)) continue;
-    needed.set(place.key, needed.get(place.key) - 1);
-    used.push(place);
+  for (const [start, end] of places) {
+    const lacking = groups.filter(({ needed, spans }) => needed && spans.has(`${start} ${end}`));
+    if (!lacking.length || used.some(([a, b]) => start < b && a < end)) continue;
+    lacking.reduce((best, group) => (group.spans.size < best.spans.size ? group : best)).needed -= 1;
+    used.push([start, end]);
   }
-  return [...groups].flatMap(([key, terms]) => terms.slice(terms.length - needed.get(key)));
+  return groups.flatMap(({ terms, needed }) => terms.slice(terms.length - needed));
 }
 
 export class Glossary {
