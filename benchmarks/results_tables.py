@@ -347,6 +347,7 @@ TABLES = {
             "multi30k_en_fr": multi30k("English to French"),
             "multi30k_en_fr_teachers_seed_2": multi30k("English to French, two cores, two teachers"),
             "multi30k_en_fr_teachers_seed_3": multi30k("the same, another seed"),
+            "multi30k_en_fr_teachers_seed_4": multi30k("the same, another seed, a tenth of the pairs changed"),
         },
     ),
     "int8 accuracy": Table(INT8_COLUMNS, {f"int8_accuracy_{name}": int8_accuracy(name) for name in ("tiny", "small")}),
