@@ -308,7 +308,7 @@ def test_compilation_by_default_begins_if_it_saves_more_time_than_it_takes(
 def test_only_trainings_on_a_gpu_that_may_differ_in_rounding_decide_on_compilation(
     monkeypatch, deterministic, expected
 ):
-    corpus = CorpusInfo(SimpleNamespace(vocab_size=263), (), 100)
+    corpus = CorpusInfo(SimpleNamespace(vocab_size=263, unk_id=None), (), 100)
 
     def resolved(device):
         config = TrainConfig(src=("a",), out="b", deterministic=deterministic)

@@ -111,7 +111,7 @@ OpusTrainer, with which Mozilla trains its translators. Capitals and title case 
 
 JOINED, PHRASES = 1, 4
 """How frequently a pair is joined with another, and is replaced by a phrase pair of its own. A batch has sentences of
-about one length, so that a joined pair takes time out of proportion; in use, texts are divided into sentences."""
+about one length, so that a joined pair takes time out of proportion; in use, long texts are divided into sentences."""
 
 LIMITS = np.cumsum([*CHANGES.values(), JOINED, PHRASES])
 
