@@ -43,7 +43,6 @@ const METHODS = {
     const kernels = new Kernels(builds[build]);
     const { header, base } = await (model ? received(kernels, [model], size, sum) : fetched(kernels, url, size, sum, (n) => postMessage({ id, part: n / size })))
       .catch((error) => { throw error instanceof OutOfMemory ? error : new Error(!model && error instanceof TypeError ? "noServer" : "damaged"); });
-    /** @type {any} */ (model?.buffer)?.transfer?.(0); // gives its memory back: the kernels have a copy
     const tokenizer = tokenizerOf(header.tokenizer);
     if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, base), tokenizer);
     else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, base, tokenizer);
