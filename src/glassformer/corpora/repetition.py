@@ -21,6 +21,7 @@ DIGIT_GROUPS = re.compile(r"(?<=\d)[ \u00a0\u202f](?=\d{3}(?!\d))")
 """The space within a number, such as 1 000 000 000."""
 
 PUNCTUATION = re.compile(r"[^\w\s]")
+"""A character that is no letter, digit or white space."""
 
 
 def repeats(text: str) -> bool:

@@ -22,10 +22,12 @@ UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u
 """Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
 NO_ADDRESS = rf"\s<>{UNSPACED_RANGES}\u3001-\u303f\uff01-\uff60“”„«»‘’…—"
 """What no address has: white space, letters and punctuation of such scripts, quotes and dashes of texts."""
-ADDRESS_END = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)){{1,2000}}(?<![.,;:!?])"
-LETTER = rf"(?:(?![{UNSPACED_RANGES}])\w)"
-NO_LETTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0300-\u052f\u1e00-\u1fff])"
-"""After a placeholder or a unit: letters of Korean, Chinese or Thai may follow."""
+ADDRESS_REST = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)){{1,2000}}(?<![.,;:!?])"
+"""What follows the scheme of an address: parentheses in pairs only, and no punctuation at the end."""
+WORD_CHARACTER = rf"(?:(?![{UNSPACED_RANGES}])\w)"
+"""A letter or digit, but of a script without spaces between words."""
+NO_LETTER_AFTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0300-\u052f\u1e00-\u1fff])"
+"""After a placeholder or a unit of measure: no Latin, Greek or Cyrillic letter, but Korean and Chinese ones."""
 
 UNITS = (
     "%|‰|°[CF]?|km/h|[kcmµn]?m[²³]?|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
@@ -33,17 +35,18 @@ UNITS = (
 )
 PATTERNS = {
     "placeholders": r"%(?:\(\w{1,64}\))?(?:\d{1,2}\$)?[-+#0,]{0,4}\d{0,3}(?:\.\d{1,3})?(?:hh|h|ll|l|q|j|z|t|L)?"
-    rf"[sdifuxXocreEgGpn@]{NO_LETTER}|%\d{{1,2}}(?![%$]){NO_LETTER}"
+    rf"[sdifuxXocreEgGpn@]{NO_LETTER_AFTER}|%\d{{1,2}}(?![%$]){NO_LETTER_AFTER}"
     r"|\{\{[^{}]{0,100}\}\}|[%$#]?\{[^{}\s]{0,100}\}"
     r"|\{\w{1,64}, ?(?:number|date|time|spellout|ordinal|duration)(?:, ?[^{}]{0,60})?\}"
-    rf"|\$[A-Za-z_]{LETTER}{{0,64}}",
+    rf"|\$[A-Za-z_]{WORD_CHARACTER}{{0,64}}",
     "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",
     "tags": r"</?[A-Za-z][^<>]{0,480}>|<!--.{0,480}?-->",
     "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
-    "urls": rf"(?:[hH][tT][tT][pP][sS]?|[fF][tT][pP])://{ADDRESS_END}|[wW]{{3}}\.{ADDRESS_END}",
-    "emails": rf"(?:{LETTER}|[.+-]){{1,64}}@(?:{LETTER}|-){{1,63}}(?:\.(?:{LETTER}|-){{1,63}}){{1,8}}",
+    "urls": rf"(?:[hH][tT][tT][pP][sS]?|[fF][tT][pP])://{ADDRESS_REST}|[wW]{{3}}\.{ADDRESS_REST}",
+    "emails": rf"(?:{WORD_CHARACTER}|[.+-]){{1,64}}@(?:{WORD_CHARACTER}|-){{1,63}}"
+    rf"(?:\.(?:{WORD_CHARACTER}|-){{1,63}}){{1,8}}",
     "units": r"(?<![\w.,])[-+]?\d(?:[\d.,]|(?<=\d)[ \u00a0\u202f'’](?=\d{3}(?!\d))){0,20}"
-    rf"[ \u00a0\u202f]?(?:{UNITS})(?:/(?:s|min|h|[kc]?m[²³]?|[kmµ]?g|l))?{NO_LETTER}",
+    rf"[ \u00a0\u202f]?(?:{UNITS})(?:/(?:s|min|h|[kc]?m[²³]?|[kmµ]?g|l))?{NO_LETTER_AFTER}",
 }
 """Names of `--protect` -> regular expressions. All repetitions are bounded. Markers are what Weblate ([X7X]) and OmegaT
 (<f0>, </f0>, <x1/>) send in place of placeholders and tags."""
@@ -87,7 +90,7 @@ class Required:
 
 
 SPELLINGS = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2011": "-", "’": "'"})
-"""Characters that a text may have in place of those of a glossary, which are as long."""
+"""Characters that a text may have instead of those of a glossary, one for one."""
 
 
 class Glossary:
@@ -348,22 +351,22 @@ def capitalized(text: str) -> str:
 
 
 def unmet(required: Sequence[Required], output: str) -> list[Required]:
-    """Those that an output does not contain, as often as the source requires. A place is that of one term only: of the
-    longest form, if forms overlap, and of the term with the fewest places, if several have the form.
+    """Those that an output does not contain, as often as the source requires. A position counts for one term only:
+    for the longer form, if forms overlap, and for the term with the fewest positions, if several have the form.
     """
     forms = {term.targets: term.forms for term in required}
     needed = Counter(term.targets for term in required)
-    places = {
-        targets: {(at, at + len(form)) for form in forms[targets] for at in places_of(form, output)}
+    positions = {
+        targets: {(at, at + len(form)) for form in forms[targets] for at in positions_of(form, output)}
         for targets in forms
     }
     used: list[tuple[int, int]] = []
     for start, end in sorted(
-        set[tuple[int, int]]().union(*places.values()), key=lambda span: (span[0] - span[1], span)
+        set[tuple[int, int]]().union(*positions.values()), key=lambda span: (span[0] - span[1], span)
     ):
-        lacking = [targets for targets in forms if needed[targets] and (start, end) in places[targets]]
+        lacking = [targets for targets in forms if needed[targets] and (start, end) in positions[targets]]
         if lacking and all(end <= a or b <= start for a, b in used):
-            needed[min(lacking, key=lambda targets: len(places[targets]))] -= 1
+            needed[min(lacking, key=lambda targets: len(positions[targets]))] -= 1
             used.append((start, end))
     wrong: list[Required] = []
     for targets, n in needed.items():
@@ -372,7 +375,7 @@ def unmet(required: Sequence[Required], output: str) -> list[Required]:
     return wrong
 
 
-def places_of(form: str, text: str) -> Iterator[int]:
+def positions_of(form: str, text: str) -> Iterator[int]:
     """Positions of a form as whole words."""
     form, text = form.translate(SPELLINGS), text.translate(SPELLINGS)
     start = text.find(form)

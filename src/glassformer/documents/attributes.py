@@ -11,12 +11,8 @@ from glassformer.documents.document import Language, Segment
 TRANSLATED = frozenset(("alt", "title", "placeholder", "aria-label"))
 LANGUAGE = frozenset(("lang", "xml:lang"))
 
-OF_TAGS = {
-    **dict.fromkeys(("option", "optgroup", "track", "tabitem"), "label"),  # the last one of Docusaurus
-    "input": "value",
-    "meta": "content",
-}
-"""Tag -> an attribute that has text to translate besides, of buttons and of descriptions of the page only."""
+LABELED = frozenset(("option", "optgroup", "track", "tabitem"))
+"""Tags whose label is text; the last one is of Docusaurus."""
 BUTTONS = ("submit", "button", "reset")
 META = ("description", "og:title", "og:description", "twitter:title", "twitter:description")
 
@@ -43,24 +39,20 @@ def has_text(name: str, tag: str, known: dict[str, str]) -> bool:
     Args:
         known: the attributes of the tag.
     """
-    match tag if OF_TAGS.get(tag) == name else "":
-        case "":
-            return name in TRANSLATED and tag != "meta"
-        case "input":
-            return known.get("type", "").lower() in BUTTONS
-        case "meta":
-            return (known.get("name") or known.get("property") or "").lower() in META
-        case _:
-            return True
+    if tag == "meta":
+        return name == "content" and (known.get("name") or known.get("property") or "").lower() in META
+    if tag == "input" and name == "value":
+        return known.get("type", "").lower() in BUTTONS
+    return name in TRANSLATED or (name == "label" and tag in LABELED)
 
 
 def marked(raw: str, token: Token, attributes: list[Segment | Language]) -> str:
     """A start tag with markers in place of the values that a translation changes. These are added to `attributes`."""
     tag = token.tag or ""
     known = {name: value or "" for name, value in reversed(token.attrs or [])}  # the first of a name counts
-    if tag in WITHOUT_TEXT or not (TRANSLATED | LANGUAGE | set(OF_TAGS.values())) & known.keys():
-        return raw
     texts = {name for name in known if has_text(name, tag, known)}
+    if tag in WITHOUT_TEXT or not (texts | LANGUAGE) & known.keys():
+        return raw
     parts, end = [], 0
     for name, start, stop in values(raw, tag):
         quoted = raw[start:stop]

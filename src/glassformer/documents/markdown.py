@@ -83,8 +83,11 @@ def read_markdown(name: str, data: bytes) -> Document:
             pieces.append(Entry(kept, "source", tuple(with_prefix(piece, prefix) for piece in inner)))
         position = end
     pieces.append(body[position:])
-    has_reader = find_spec("turbohtml") is not None
-    reason = "have templates, programs or Markdown in them" if has_reader else "need pip install 'glassformer[serve]'"
+    reason = (
+        "have templates, programs or Markdown in them"
+        if find_spec("turbohtml")
+        else "need pip install 'glassformer[serve]'"
+    )
     notes = (f"{n_kept} blocks of HTML are not translated: they {reason}",) if n_kept else ()
     return Document(pieces, "none", encoding, tuple(attributes), notes=notes)
 
@@ -95,12 +98,10 @@ def html_pieces(text: str, attributes: list[Segment | Language]) -> list[str | S
     Args:
         attributes: gets the attributes in place of which there are markers.
     """
-    if NOT_HTML.search(text):
+    if NOT_HTML.search(text) or not find_spec("turbohtml"):
         return None
-    try:
-        from glassformer.documents.html import pieces_of
-    except ImportError:
-        return None
+    from glassformer.documents.html import pieces_of
+
     pieces = pieces_of(text, attributes)
     return [replace(piece, escaping="html") if isinstance(piece, Segment) else piece for piece in pieces]
 

@@ -38,10 +38,10 @@ def typing_errors(pair: Pair, rng: Random) -> Pair:
     """Letters within words of the source exchanged, left out, doubled or replaced by others of the text."""
     text = pair[0]
     for _ in range(1 + len(LETTER.findall(text)) // LETTERS_PER_TYPO):
-        places = [i for match in WORD.finditer(text) for i in range(match.start(1) + 1, match.end(1) - 1)]
-        if not places:
+        positions = [i for match in WORD.finditer(text) for i in range(match.start(1) + 1, match.end(1) - 1)]
+        if not positions:
             break
-        i = places[int(rng.integers(len(places)))]
+        i = positions[int(rng.integers(len(positions)))]
         letters = LETTER.findall(text)
         middle = (text[i + 1] + text[i], text[i + 1], 2 * text[i] + text[i + 1], choice(rng, letters) + text[i + 1])
         text = text[:i] + choice(rng, middle) + text[i + 2 :]

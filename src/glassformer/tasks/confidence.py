@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from glassformer.config import JsonObject
-from glassformer.corpora.terms import places_of
+from glassformer.corpora.terms import positions_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import CheckpointError, UserError
 from glassformer.manifest import COPY_AGAIN
@@ -140,7 +140,7 @@ def words_in(forms: Sequence[str], words: Sequence[str]) -> Bool[ndarray, " word
     starts = np.cumsum([0, *(len(word) + 1 for word in words)])
     found = np.zeros(len(words), bool)
     for form in forms:
-        for start in places_of(form, text):
+        for start in positions_of(form, text):
             found |= (starts[:-1] < start + len(form)) & (start < starts[1:] - 1)
     return found
 

@@ -18,7 +18,7 @@ const CLOSING = ".,;:!?…)]}»”’\"'";
 const isWord = (character) => /[\p{L}\p{N}\p{M}_]/u.test(character);
 /** @param {string} text */
 const capitalized = (text) => [...text].map((character, i) => (i ? character : character.toUpperCase())).join("");
-/** A text with the characters of glossaries in place of others, which are as long. @param {string} text */
+/** A text with the characters of glossaries instead of others, one for one. @param {string} text */
 const usual = (text) => text.replace(/[\u00a0\u202f]/gu, " ").replaceAll("\u2011", "-").replaceAll("’", "'");
 /** @template T @param {T[]} items */
 const unique = (items) => [...new Set(items)];
@@ -67,8 +67,8 @@ export function positionsOf(form, text) {
 }
 
 /**
- * The required terms that an output does not contain, as often as the source requires. A place is that of one term only:
- * of the longest form, if forms overlap, and of the term with the fewest places, if several have the form.
+ * The required terms that an output does not contain, as often as the source requires. A position counts for one term
+ * only: for the longer form, if forms overlap, and for the term with the fewest positions, if several have the form.
  * @param {Term[]} required @param {string} output @returns {Term[]}
  */
 export function unmet(required, output) {
@@ -83,11 +83,11 @@ export function unmet(required, output) {
     return { terms, needed: terms.length, spans: new Set(spans) };
   });
   /** @type {number[][]} */
-  const places = unique(groups.flatMap(({ spans }) => [...spans])).map((span) => span.split(" ").map(Number));
-  places.sort(([a, b], [c, d]) => (d - c) - (b - a) || a - c);
+  const positions = unique(groups.flatMap(({ spans }) => [...spans])).map((span) => span.split(" ").map(Number));
+  positions.sort(([a, b], [c, d]) => (d - c) - (b - a) || a - c);
   /** @type {number[][]} */
   const used = [];
-  for (const [start, end] of places) {
+  for (const [start, end] of positions) {
     const lacking = groups.filter(({ needed, spans }) => needed && spans.has(`${start} ${end}`));
     if (!lacking.length || used.some(([a, b]) => start < b && a < end)) continue;
     lacking.reduce((best, group) => (group.spans.size < best.spans.size ? group : best)).needed -= 1;

@@ -161,9 +161,9 @@ export class Translator {
    */
   sentences(text, most) {
     const nBefore = this.tokenizer.first.length;
-    return this.splitText(text, true).flatMap(([gap, sentence]) => {
-      if (this.tokenizer.encode(sentence).length - nBefore <= most) return [/** @type {[string, string]} */ ([gap, sentence])];
-      return this.splitText(sentence, false).map(([within, part], i) => /** @type {[string, string]} */ ([i ? within : gap, part]));
+    return this.splitText(text, true).flatMap(([spaceBefore, sentence]) => {
+      if (this.tokenizer.encode(sentence).length - nBefore <= most) return [/** @type {[string, string]} */ ([spaceBefore, sentence])];
+      return this.splitText(sentence, false).map(([within, part], i) => /** @type {[string, string]} */ ([i ? within : spaceBefore, part]));
     });
   }
 
@@ -209,8 +209,8 @@ export class Translator {
     const parts = [];
     let begin; // of the last part in the text, if it is that of a sentence
     let end = 0;
-    for (const [gap, sentence] of this.sentences(text, most)) {
-      const start = end + gap.length;
+    for (const [spaceBefore, sentence] of this.sentences(text, most)) {
+      const start = end + spaceBefore.length;
       end = start + sentence.length;
       const [first, ...rest] = this.splitIds(encoded(sentence), most);
       const joined = begin === undefined ? [...(parts.at(-1)?.[1] ?? []), ...encoded(space + sentence)] : encoded(text.slice(begin, end));
@@ -218,7 +218,7 @@ export class Translator {
         parts.at(-1)[1] = joined;
         continue;
       }
-      parts.push([parts.length ? gap : "", first], ...rest.map((more) => /** @type {[string, number[]]} */ (["", more])));
+      parts.push([parts.length ? spaceBefore : "", first], ...rest.map((more) => /** @type {[string, number[]]} */ (["", more])));
       begin = rest.length ? undefined : start;
     }
     return parts.map(([space, own]) => [space, [...before, ...own]]);
@@ -344,7 +344,7 @@ export class Translator {
       this.withConfidence(result, options);
       if (modelText !== core && isCapitals(core)) result.text = upper(result.text, this.language(1));
       if (detached) {
-        result.text = this.inline.putAt(detached, result.text, detached.inner.length ? this.positions(detached, result.text, modelText !== core, isKept) : []);
+        result.text = this.inline.putAt(detached, result.text, detached.inner.length ? this.positions(detached, result.text, modelText !== core) : []);
       }
       result.text = mark + result.text;
       if (options.align) result.alignment = this.align(mark + rest, result.text, modelText !== core);
@@ -357,13 +357,13 @@ export class Translator {
 
   /**
    * Where the protected spans belong in a translation: what the alignment says, or a model that was trained with codes.
-   * @param {Detached} detached @param {string} translation @param {boolean} isRecased @param {boolean} isKept
+   * @param {Detached} detached @param {string} translation @param {boolean} isRecased
    */
-  positions(detached, translation, isRecased, isKept) {
+  positions(detached, translation, isRecased) {
     const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation, 1)] : [detached.core, translation];
     const links = align(this.model, this.tokenizer, core, output);
     const positions = this.inline.alignedPositions(detached, translation, links);
-    if (isKept || !this.header.codes.length) return positions;
+    if (!this.header.codes.length) return positions;
     return codePositions(this.model, this.tokenizer, this.inline, { ...detached, core }, output, positions, links);
   }
 
