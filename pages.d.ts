@@ -241,7 +241,7 @@ declare global {
   type Alignment = number[][];
 
   /** Where a span belongs in a translation: at a word, or after the word before. */
-  type Position = [word: number, closes: boolean];
+  type Position = [unit: number, closes: boolean];
 
   /** The body of a request for translations. */
   interface TranslationRequest {
@@ -426,7 +426,7 @@ declare global {
   /** A span in a sentence, for Inline. */
   interface InnerSpan {
     text: string;
-    word: number;
+    unit: number;
     joinedBefore: boolean;
     joinedAfter: boolean;
     punctuationAfter: string;

@@ -27,7 +27,8 @@ from pathlib import Path
 
 from benchmarks.machine import save
 from glassformer.corpora.lines import read_lines
-from glassformer.documents.inline import aligned_positions, detach, is_word, put_at, tag_pairs
+from glassformer.documents.inline import aligned_positions, detach, put_at, tag_pairs
+from glassformer.documents.words import is_word
 from glassformer.tasks.alignment import align
 from glassformer.tasks.registry import load
 

@@ -10,6 +10,7 @@ from glassformer.browser.page import PACKAGES
 from glassformer.browser.patterns import SOURCES, patterns
 from glassformer.corpora.terms import matches
 from glassformer.documents.inline import detach, put_back
+from glassformer.documents.words import unit_spans
 from glassformer.inspection.bundle import bundle
 
 PIECES = [
@@ -31,6 +32,11 @@ PIECES = [
         " »",
         "日本",
         "。",
+        "カタ",
+        "ー",
+        "เปิด",
+        "「",
+        "」",
         "12",
         "\u00a0",
         "-",
@@ -85,16 +91,23 @@ def test_spans_are_taken_out_alike(inline):
         assert found == record(wanted), text
 
 
+OUTPUTS = ["eins", "zwei. ", " ", " ", "drei,", "(vier", "&amp;", "!", "“”", " :", ": ,", "-", '""', "/"]
+OUTPUTS += ["文件を", "「保存", "」", "、", "ファイル", "ไฟล์", "（"]
+
+
+def test_units_are_the_same(inline):
+    given = ["".join(random.Random(i).choices(PIECES + OUTPUTS, k=6)) for i in range(2000)]
+    for text, found in zip(given, inline("unitSpans", [[text] for text in given]), strict=True):
+        assert list(map(tuple, found)) == unit_spans(text), text
+
+
 def test_spans_are_put_back_alike(inline):
     rng = random.Random(9)
     calls, wanted = [], []
     for text in texts(3000):
         detached = detach(text, list(matches(SOURCES["all"], text)))
-        output = "".join(
-            rng.choice(("eins", "zwei. ", " ", " ", "drei,", "(vier", "&amp;", "!", "“”", " :", ": ,", "-", '""', "/"))
-            for _ in range(rng.randint(0, 9))
-        )
-        n, m = len(detached.core.split()), len(output.split())
+        output = "".join(rng.choice(OUTPUTS) for _ in range(rng.randint(0, 9)))
+        n, m = len(unit_spans(detached.core)), len(unit_spans(output))
         alignment = [[rng.randrange(n), rng.randrange(m)] for _ in range(rng.randint(0, 6))] if n and m else []
         calls.append([record(detached), output, alignment])
         wanted.append(put_back(detached, output, [(s, t) for s, t in alignment]))

@@ -25,6 +25,7 @@ from glassformer.tasks.alignment import (
     N_NORMALIZATIONS,
     align,
     posteriors,
+    word_spans,
     word_weights,
     words_of_tokens,
 )
@@ -178,7 +179,9 @@ def test_weights_of_words_are_what_tokens_add_to_the_logit(family):
     task = translator(family=family)
     source, target = "the black couch", "neues Katzensofa, Hund"
     (weights,) = word_weights(task, [source], [target])
-    (src, src_words), (tgt, tgt_words) = (words_of_tokens(text, task.tokenizer) for text in (source, target))
+    (src, src_words), (tgt, tgt_words) = (
+        words_of_tokens(text, task.tokenizer, word_spans(text)) for text in (source, target)
+    )
     batch = objective_of(task).batch([(src, tgt)])
     with torch.no_grad(), record_activations(task.model) as cache:
         task.model(batch.src, batch.tgt_in)
@@ -199,8 +202,8 @@ def test_weights_of_words_are_what_tokens_add_to_the_logit(family):
     expected = torch.zeros(3, 3)
     for t in range(3):
         for s in range(3):
-            rows = [i for i, w in enumerate(tgt_words) if w == t]
-            columns = [i for i, w in enumerate(src_words) if w == s]
+            rows = [i for i, w in enumerate(tgt_words) if t in w]
+            columns = [i for i, w in enumerate(src_words) if s in w]
             expected[t, s] = of_tokens[rows][:, columns].sum() / len(rows)
     for _ in range(N_NORMALIZATIONS):
         expected = torch.stack([column / column.sum() for column in expected.T]).T

@@ -9,8 +9,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.corpora.terms import UNSPACED_RANGES
-from glassformer.documents.inline import marks
+from glassformer.documents.words import UNSPACED_RANGES, marks
 
 
 @cache

@@ -13,13 +13,11 @@ from typing import Any
 from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header, language_columns, normalized
 from glassformer.corpora.lines import check_readable, read_lines
 from glassformer.corpora.tables import open_table
-from glassformer.documents.inline import is_mark, is_word
 from glassformer.documents.tbx import tbx_terms
+from glassformer.documents.words import UNSPACED_RANGES, continues_word
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.limits import MAX_DOCUMENT_BYTES
 
-UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
 NO_ADDRESS = rf"\s<>{UNSPACED_RANGES}\u3001-\u303f\uff01-\uff60“”„«»‘’…—"
 """What no address has: white space, letters and punctuation of such scripts, quotes and dashes of texts."""
 ADDRESS_REST = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)){{1,2000}}(?<![.,;:!?])"
@@ -243,22 +241,6 @@ def words(text: str) -> Iterator[tuple[str, int]]:
             if not text[start:end].isspace():
                 yield text[start:end], start
             start = end
-
-
-UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
-"""A letter of a script that has no spaces between words."""
-SEVERAL_WORDS = re.compile(f"{UNSPACED.pattern}{{2}}")
-"""What may be several words that no space separates."""
-KATAKANA = re.compile("[\u30a0-\u30ff]{2}")
-"""Letters of one word of Japanese: those of other words have another script."""
-
-
-def continues_word(text: str, position: int) -> bool:
-    """Whether the character at a position and the one before belong to one word."""
-    if not 0 < position < len(text) or not (is_word(text[position - 1]) and is_word(text[position])):
-        return False
-    both = text[position - 1 : position + 1]
-    return is_mark(both[1]) or bool(KATAKANA.fullmatch(both)) or not UNSPACED.search(both)
 
 
 def protect_pattern(protect: Sequence[str]) -> re.Pattern[str] | None:

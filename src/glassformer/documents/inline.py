@@ -4,13 +4,19 @@ A model that was not trained with them would not only lose them but also transla
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import accumulate, pairwise
 
 from glassformer.documents.spans import MAX_TOKEN, TAG, extended
+from glassformer.documents.words import (
+    OPENING_MARKS,
+    UNSPACED,
+    UNSPACED_SIGN,
+    continues_word,
+    is_word,
+    unit_spans,
+)
 
 AFTER_SPAN = " \t,.;:!?)]}–—-"
 BEFORE_SPAN = " \t([{–—-"
@@ -31,12 +37,11 @@ STRAY_SPACE_OF_MARK = re.compile(r"[ \u00a0\u202f]+(?=[;:!?；：！？])")
 """Space before punctuation that others than French do not have."""
 
 OPENING = tuple("([{«“（「『")
-OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
 ENTITIES = ("&amp;", "&lt;", "&gt;")
 
 
 Position = tuple[int, bool]
-"""Where a span is put: the index of a word of the translation, and whether it follows the word before that one."""
+"""Where a span is put: the index of a unit of the translation, and whether it follows the unit before that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,8 @@ class Inner:
     """A span that was taken out of a sentence."""
 
     text: str
-    word: int
-    """Number of words of the sentence before it."""
+    unit: int
+    """Number of units of the sentence before it."""
     joined_before: bool
     joined_after: bool
     """Whether there is no space between it and the word before, and the word after."""
@@ -77,25 +82,6 @@ class Detached:
     """Whether the end mark of the sentence is that of `after`."""
 
 
-def is_word(character: str) -> bool:
-    """Whether a character is part of a word: a letter, a digit, `_`, or a mark of a letter."""
-    return character.isalnum() or character == "_" or is_mark(character)
-
-
-@cache
-def marks() -> str:
-    """The marks of letters, as the inside of a class of a regular expression: `\\w` does not have them."""
-    codes = [code for code in range(0x20000) if is_mark(chr(code))]
-    begins = [code for before, code in pairwise([-2, *codes]) if code > before + 1]
-    ends = [code for code, after in pairwise([*codes, 0x20000]) if after > code + 1]
-    return "".join(f"{chr(begin)}-{chr(end)}" for begin, end in zip(begins, ends, strict=True))
-
-
-def is_mark(character: str) -> bool:
-    """Whether a character is a mark of the letter before it, such as an accent or a vowel sign."""
-    return character != "" and unicodedata.category(character)[0] == "M"
-
-
 def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True) -> Detached:
     """Take spans out of a text.
 
@@ -120,17 +106,15 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
         before, after = text[a - 1 : a], text[b : b + 1]
         if before.isspace() and after.isspace():
             core = core.rstrip()
-        elif is_word(before[-1:]) and is_word(after):
+        elif continues_word(before + after, 1):
             core += " "
         is_tag = TAG.fullmatch(text[a:b]) is not None
-        joined_before, joined_after = (
-            bool(c) and (is_word(c) or (is_tag and not c.isspace())) for c in (before, after)
-        )
+        joined_before, joined_after = (is_joined(c, is_tag) for c in (before, after))
         closing = CLOSING.match(text, b)
-        words = core.split()
-        begun = words[-1] if words and not core[-1:].isspace() and after and not after.isspace() else ""
+        units = unit_spans(core)
+        begun = core[slice(*units[-1])] if units and not core[-1:].isspace() and after and not after.isspace() else ""
         is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
-        n_before, punctuation = len(words) - is_inside, closing[0] if closing else ""
+        n_before, punctuation = len(units) - is_inside, closing[0] if closing else ""
         around = text[max(begin, a - 2) : a].rstrip()[-1:] + text[b : min(b + 2, end)].lstrip()[:1]
         is_enclosed = EMPTY_PAIR.match(around) is not None
         sign_before, sign_after = ("" if is_tag or is_plain(c) else c for c in (before, after))
@@ -147,6 +131,14 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
     final = after_text.rstrip()[-1:]
     is_borrowed = bool(after_text and core) and final in FINAL and core[-1] not in FINAL
     return Detached(text[:begin], core + final * is_borrowed, after_text, tuple(inner), is_borrowed)
+
+
+def is_joined(character: str, is_tag: bool) -> bool:
+    """Whether a span belongs to the character beside it: a letter, unless it is of a script without spaces; a tag to
+    all but white space."""
+    if is_tag:
+        return character != "" and not character.isspace()
+    return character != "" and is_word(character) and not UNSPACED.match(character)
 
 
 def is_plain(character: str) -> bool:
@@ -227,10 +219,10 @@ def aligned_positions(detached: Detached, output: str, alignment: Sequence[tuple
     """Where the spans belong in the translation of the sentence.
 
     Args:
-        alignment: pairs of a word of the sentence and a word of its translation; words are separated by white space.
-            If there are none, spans are put in proportion to their position.
+        alignment: pairs of a unit of the sentence and a unit of its translation (`unit_spans`). If there are none,
+            spans are put in proportion to their position.
     """
-    n_source, n_target = len(detached.core.split()), len(output.split())
+    n_source, n_target = len(unit_spans(detached.core)), len(unit_spans(output))
     alignment = alignment or [(word, word * n_target // n_source) for word in range(n_source)]
     return positions_of_spans(
         detached.inner, [(word, target) for word, target in alignment if target < n_target], n_target
@@ -244,7 +236,7 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
         positions: where each belongs. What is between two tags stays between them.
     """
     output = output.strip() if detached.core.strip() else detached.core
-    words = [match.span() for match in re.finditer(r"\S+", output)]
+    units = unit_spans(output)
     enclosed = [i for i, span in enumerate(detached.inner) if span.is_enclosed]
     empty = list(EMPTY_PAIR.finditer(output))
     by_position = sorted(enclosed, key=lambda i: positions[i][0])
@@ -255,11 +247,11 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
         if i in pairs:
             offsets.append(pairs[i].end())
             texts.append(span.text + pairs[i][1])
-        elif closes or place >= len(words):
-            at = words[place - 1][1] if words else 0
+        elif closes or place >= len(units):
+            at = units[place - 1][1] if units else 0
             is_joined = span.joined_before or output.endswith(OPENING, 0, at)
             is_joined |= bool(span.sign_before) and output.endswith(span.sign_before, 0, at)
-            if span.punctuation_after or place >= len(words):
+            if span.punctuation_after or place >= len(units):
                 at = between_punctuation(output, at, span)
                 is_joined |= output.endswith(OPENING, 0, at)
                 stray = STRAY_SPACE.match(output, at)
@@ -269,15 +261,17 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
                     at, is_joined = stray.end(), True
             offsets.append(at)
             is_joined |= span.joined_after and span.text.startswith("</")  # the space is before the tag in the source
+            is_joined |= UNSPACED_SIGN.match(output[:at][-1:]) is not None
             texts.append(span.text if is_joined else f" {span.text}")
         else:
-            at = words[place][0]
-            while span.after_opening and at < words[place][1] - 1 and output[at] in OPENING_MARKS:
+            at = units[place][0]
+            while span.after_opening and at < units[place][1] - 1 and output[at] in OPENING_MARKS:
                 at += 1
             offsets.append(at)
             is_joined = span.joined_after or (span.after_opening and bool(span.punctuation_after))
             is_joined |= bool(span.sign_after) and output.startswith(span.sign_after, at)
             is_joined |= span.joined_before and opens(span.text)
+            is_joined |= UNSPACED_SIGN.match(output, at) is not None
             texts.append(span.text if is_joined else f"{span.text} ")
     for at, i in reversed(insertions([span.text for span in detached.inner], offsets)):
         output = output[:at] + texts[i] + output[at:]
@@ -350,7 +344,7 @@ def positions_of_spans(inner: Sequence[Inner], alignment: Sequence[tuple[int, in
     """Where each span belongs by the alignment."""
     results = []
     for span in inner:
-        place = position_of(span.word, alignment, n_target)
+        place = position_of(span.unit, alignment, n_target)
         is_after_word = span.joined_before or bool(span.sign_before)
         belongs_before = bool(span.punctuation_after) or (
             is_after_word and not span.joined_after and not span.sign_after
@@ -358,7 +352,7 @@ def positions_of_spans(inner: Sequence[Inner], alignment: Sequence[tuple[int, in
         closes = belongs_before and place > 0 and not span.after_opening
         results.append((place, span.text.startswith("</") or closes))
     for start, i in tag_pairs([span.text for span in inner]):
-        covered = [t for s, t in alignment if inner[start].word <= s < inner[i].word]
+        covered = [t for s, t in alignment if inner[start].unit <= s < inner[i].unit]
         first, last = (min(covered), max(covered) + 1) if covered else (results[start][0],) * 2
         results[start], results[i] = (first, False), (last, last > first)
         for k in range(start + 1, i):  # what is between two tags stays between them
@@ -367,18 +361,18 @@ def positions_of_spans(inner: Sequence[Inner], alignment: Sequence[tuple[int, in
     return results
 
 
-def position_of(word: int, alignment: Iterable[tuple[int, int]], n_target: int) -> int:
-    """Index of the target word before which something between two source words belongs.
+def position_of(unit: int, alignment: Iterable[tuple[int, int]], n_target: int) -> int:
+    """Index of the target unit before which something between two source units belongs.
 
-    A link crosses it if the source word is on one side of it and the target word on the other. The position is the one
-    with the least sum of 1 / distance^2 over the links that cross it, with the distance of the source word; of several,
+    A link crosses it if the source unit is on one side of it and the target unit on the other. The position is the one
+    with the least sum of 1 / distance^2 over the links that cross it, with the distance of the source unit; of several,
     the last one: words without a link, such as articles, belong to what follows them.
 
     Args:
-        word: number of source words before it.
+        unit: number of source units before it.
     """
     balance = [0.0] * n_target
     for s, t in alignment:
-        balance[t] += 1 / (s - word + 1) ** 2 if s >= word else -1 / (word - s) ** 2
+        balance[t] += 1 / (s - unit + 1) ** 2 if s >= unit else -1 / (unit - s) ** 2
     crossing = [0.0, *accumulate(balance)]  # up to a constant
     return n_target - crossing[::-1].index(min(crossing))

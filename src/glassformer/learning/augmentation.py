@@ -98,18 +98,18 @@ Change = Callable[[Pair, Random], Pair]
 
 CHANGES: dict[Change, float] = {
     lower_case: 3,
-    typing_errors: 6,
-    no_end: 5,
-    repeated_end: 2,
-    emoji: 2,
+    typing_errors: 12,
+    no_end: 4,
+    repeated_end: 3,
+    emoji: 4,
     numbers: 3,
-    codes: 2,
+    codes: 6,
 }
 """The changes, and how frequent each is in relation to the others. Source of the types and the order of magnitude:
 OpusTrainer, with which Mozilla trains its translators. Capitals and title case are changed before the model sees them
 (`tasks.casing`)."""
 
-JOINED, PHRASES = 1, 4
+JOINED, PHRASES = 4, 5
 """How frequently a pair is joined with another, and is replaced by a phrase pair of its own. A batch has sentences of
 about one length, so that a joined pair takes time out of proportion; in use, long texts are divided into sentences."""
 

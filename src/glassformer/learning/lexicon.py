@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from glassformer.documents.inline import marks
+from glassformer.documents.words import marks
 from glassformer.generate.shortlist import expected_counts, parts_of
 
 MIN_PROBABILITY = 0.25

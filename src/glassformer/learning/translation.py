@@ -41,6 +41,12 @@ CODE_FRACTION = 0.4
 MAX_AUGMENTATION = 50_000
 """Number of pairs from which augmentation learns which words correspond."""
 
+N_TRIES = 4
+"""Number of times that a pair which a change makes too long is replaced by a shorter one, and the first."""
+
+N_CANDIDATES = 256
+"""Number of random pairs of which the longest that is short enough is taken."""
+
 
 class TextToTextObjective(Objective[ExampleT, PairBatch]):
     """Base class of objectives of text-to-text tasks: cross-entropy of the target tokens."""
@@ -212,20 +218,55 @@ class TranslationObjective(TextToTextObjective[Example]):
     def augmented(
         self, augmentation: Augmentation, rows: Sequence[Row], generators: Sequence[np.random.Generator]
     ) -> list[Row]:
-        """The rows, some of them changed."""
-        new = list(rows)
-        draws = [drawn(rng, self.augmented_fraction) for rng in generators]
-        changes = {i: change for i, change in enumerate(draws) if change is not None and self.is_plain(new[i])}
-        texts = [
-            augmentation(
-                change, self.texts(new[i]), partial(self.any_texts, generators[i], self.tag_of(new[i])), generators[i]
-            )
-            for i, change in changes.items()
-        ]
-        src, tgt = (t.encode_batch([text[i] for text in texts]) for i, t in enumerate(self.tokenizer.sides))
-        for i, row in zip(changes, zip(src, tgt, strict=True), strict=True):
-            new[i] = ([*self.tag_of(rows[i]), *row[0]], row[1])
+        """The rows, some of them changed. In place of one that would become longer, a shorter row of the training set
+        is changed, if there is one: batches have rows of one length."""
+        new, lengths = list(rows), [max(map(len, row)) for row in rows]
+        changes = [drawn(rng, self.augmented_fraction) for rng in generators]
+        tried = {i: row for i, row in enumerate(new) if changes[i] is not None and self.is_plain(row)}
+        for _ in range(N_TRIES):
+            longer: dict[int, Row] = {}
+            changed = self.changed(augmentation, tried, changes, generators)
+            for (i, before), row in zip(tried.items(), changed, strict=True):
+                excess = max(map(len, row)) - lengths[i]
+                if excess <= 0:
+                    new[i] = row
+                elif shorter := self.shorter(before, excess, generators[i]):
+                    longer[i] = shorter
+            tried = longer
         return new
+
+    def changed(
+        self,
+        augmentation: Augmentation,
+        rows: Mapping[int, Row],
+        changes: Sequence[int | None],
+        generators: Sequence[np.random.Generator],
+    ) -> Iterator[Row]:
+        """The rows with their changes.
+
+        Args:
+            rows: by position in the other sequences.
+        """
+        texts = []
+        for i, row in rows.items():
+            index, other = changes[i], partial(self.any_texts, generators[i], self.tag_of(row))
+            assert index is not None
+            texts.append(augmentation(index, self.texts(row), other, generators[i]))
+        src, tgt = (t.encode_batch([text[i] for text in texts]) for i, t in enumerate(self.tokenizer.sides))
+        for row, ids, target_ids in zip(rows.values(), src, tgt, strict=True):
+            yield [*self.tag_of(row), *ids], target_ids
+
+    def shorter(self, row: Row, n: int, rng: np.random.Generator) -> Row | None:
+        """A random row of the training set that is about `n` tokens shorter than another one, with the same tag; None
+        if none of some has this tag and is so short."""
+        assert self.data is not None
+        indices = rng.integers(len(self.data), size=N_CANDIDATES)
+        lengths = np.max([field.lengths for field in self.data.rows(indices).fields], axis=0)
+        fitting = np.flatnonzero(lengths <= max(map(len, row)) - n)
+        if not len(fitting):
+            return None
+        found = self.data[int(indices[fitting[lengths[fitting].argmax()]])]
+        return found if self.tag_of(found) == self.tag_of(row) and self.is_plain(found) else None
 
     def tag_of(self, row: Row) -> list[int]:
         """The token of the tag that the source of a row begins with, if there is one."""

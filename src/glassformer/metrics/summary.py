@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from glassformer.corpora.terms import UNSPACED_RANGES
-from glassformer.documents.inline import marks
+from glassformer.documents.words import UNSPACED_RANGES, marks
 from glassformer.errors import ConfigError
 from glassformer.metrics.score import common_length, mean_from
 from glassformer.shapes import Float

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from glassformer.corpora.terms import UNSPACED
+from glassformer.documents.words import UNSPACED
 from glassformer.metrics.score import Score, common_length
 from glassformer.shapes import Float
 

@@ -1,7 +1,8 @@
 """Word alignment by cross-attention: what each source token contributes to the logit of each target token."""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from glassformer.tokens.tokenizer import Tokenizer
 
 Pairs = list[tuple[int, int]]
 """Index of a source word, and of a target word that is its translation."""
+
+SpansOf = Callable[[str], Sequence[tuple[int, int]]]
 
 N_NORMALIZATIONS = 3
 """Number of times that columns and rows are divided by their sums."""
@@ -28,42 +31,46 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
-def words_of_tokens(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """Token ids of a text, and the index of the word that each token ends in; -1 for white space."""
+def words_of_tokens(text: str, tokenizer: Tokenizer, spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[range]]:
+    """Token ids of a text, and the words that each token is part of."""
     ids, offsets = tokenizer.offsets(text)
-    word_at = [-1] * (len(text) + 1)
-    for word, (start, end) in enumerate(word_spans(text)):
-        word_at[start:end] = [word] * (end - start)
-    return ids, [word_at[max(end - 1, 0)] if end > start else -1 for start, end in offsets]
+    begins, ends = zip(*spans, strict=True) if spans else ((), ())
+    return ids, [range(bisect_right(ends, a), bisect_left(begins, b) if a < b else 0) for a, b in offsets]
 
 
-def word_weights(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) -> list[Floats]:
+def word_weights(
+    task: AnyTask, sources: Sequence[str], targets: Sequence[str], *, spans_of: SpansOf = word_spans
+) -> list[Floats]:
     """Weight of each source word for each target word, [target, source]: the sum over the source tokens of the mean
     over the target tokens, normalized. Words beyond the maximum length have none.
 
     Args:
         task: a text-to-text task.
+        spans_of: finds the words of a text.
     """
     limit = task.config.max_len - 1
+    spans = [list(map(spans_of, texts)) for texts in (sources, targets)]
     sides = [
-        [words_of_tokens(text, tokenizer) for text in texts]
-        for tokenizer, texts in zip(task.tokenizer.sides, (sources, targets), strict=True)
+        [words_of_tokens(text, tokenizer, found) for text, found in zip(texts, own, strict=True)]
+        for tokenizer, texts, own in zip(task.tokenizer.sides, (sources, targets), spans, strict=True)
     ]
     pairs = [(src[:limit], tgt[:limit]) for (src, _), (tgt, _) in zip(*sides, strict=True)]
     results = []
     for i, weights in enumerate(task.source.contributions(pairs)):
         (_, src_words), (_, tgt_words) = sides[0][i], sides[1][i]
-        to_source = membership(src_words[:limit], len(word_spans(sources[i])))
-        to_target = membership(tgt_words[:limit], len(word_spans(targets[i])))
+        to_source = membership(src_words[:limit], len(spans[0][i]))
+        to_target = membership(tgt_words[:limit], len(spans[1][i]))
         means = to_target / np.maximum(to_target.sum(1, keepdims=True), 1)
         with np.errstate(invalid="ignore"):  # BLAS may set this flag for finite numbers (NumPy issue 24067)
             results.append(normalized(means @ weights @ to_source.T))
     return results
 
 
-def membership(words: Sequence[int], n: int) -> Floats:
-    """1 where a token belongs to a word: [words, tokens]."""
-    return (np.array(words, int)[None] == np.arange(n)[:, None]).astype(np.float32)
+def membership(words: Sequence[range], n: int) -> Floats:
+    """1 where a token is part of a word: [words, tokens]."""
+    begins, ends = np.array([(of_token.start, of_token.stop) for of_token in words], int).reshape(-1, 2).T
+    indices = np.arange(n)[:, None]
+    return ((begins <= indices) & (indices < ends)).astype(np.float32)
 
 
 def normalized(weights: Floats) -> Floats:
@@ -94,11 +101,17 @@ def posteriors(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return forward * backward
 
 
-def align(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) -> list[Pairs]:
+def align(
+    task: AnyTask, sources: Sequence[str], targets: Sequence[str], *, spans_of: SpansOf = word_spans
+) -> list[Pairs]:
     """Align the words of translations to those of the sources: each target word to its most probable source word, in
-    the order of the target words."""
+    the order of the target words.
+
+    Args:
+        spans_of: finds the words of a text; for positions of spans in it, `documents.words.unit_spans`.
+    """
     results: list[Pairs] = []
-    for weights in word_weights(task, sources, targets):
+    for weights in word_weights(task, sources, targets, spans_of=spans_of):
         if not weights.any():
             results.append([])
             continue

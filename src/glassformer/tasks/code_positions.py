@@ -14,6 +14,7 @@ from glassformer.corpora.lines import chunks
 from glassformer.decode_config import Precision
 from glassformer.documents.codes import ALONE, CLOSE, OPEN
 from glassformer.documents.inline import Detached, Position, aligned_positions, put_at, tag_pairs
+from glassformer.documents.words import unit_spans
 from glassformer.tasks.translated import Translation
 from glassformer.tokens.codes import code_ids, encode_with_codes
 
@@ -28,7 +29,7 @@ SENTENCES_TOGETHER = 64
 """Number of sentences whose codes are considered at once, for the memory that it takes."""
 
 WINDOW = 12
-"""Number of words on each side of the position that the alignment says, at which a code is tried."""
+"""Number of units on each side of the position that the alignment says, at which a code is tried."""
 
 
 @dataclass(slots=True)
@@ -79,13 +80,13 @@ class Code:
         """Number of links of the alignment that agree with a pair of tags at some positions; 0 for a code alone."""
         if len(positions) == 1:
             return 0
-        begin, end = (span.word for span in self.detached.inner)
+        begin, end = (span.unit for span in self.detached.inner)
         first, last = positions[0][0], positions[1][0]
         return sum((begin <= s < end) == (first <= t < last) for s, t in self.links)
 
     def candidates(self, round_: int) -> list[list[Position]]:
         """Positions to try next."""
-        n = len(self.output.split())
+        n = len(unit_spans(self.output))
         if len(self.indices) == 1:
             ((position, _),) = self.positions
             near = range(max(0, position - WINDOW), min(n, position + WINDOW) + 1)
@@ -158,7 +159,7 @@ def codes_of(
     sentence: Detached, output: str, positions: Sequence[Position], links: Sequence[tuple[int, int]]
 ) -> Iterator[Code]:
     """The codes of a sentence whose translation has words, each with the position that it has so far."""
-    n_source, n_target = len(sentence.core.split()), len(output.split())
+    n_source, n_target = len(unit_spans(sentence.core)), len(unit_spans(output))
     if not n_source or not n_target:
         return
     diagonal = [(i, i) for i in range(n_source)]

@@ -8,6 +8,7 @@ from typing import Any
 from glassformer.corpora.terms import matches
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
+from glassformer.documents.words import unit_spans
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
@@ -70,11 +71,11 @@ class Begun:
 
         Args:
             translation: it begins with `prefix`.
-            alignment: pairs of a word of `source` and a word of the translation.
+            alignment: pairs of a unit of `source` and a unit of the translation.
         """
         rest = translation[len(self.prefix) :]
         if self.detached:
-            n = len(self.prefix.split())
+            n = len(unit_spans(self.prefix))
             space = rest[: len(rest) - len(rest.lstrip())]
             rest = space + put_back(self.detached, rest, [(word, max(0, target - n)) for word, target in alignment])
         return self.written + rest
@@ -147,7 +148,7 @@ def continuations(
             rest = upper(translation.text[n:], task.language(1))
             translation = replace(translation, text=translation.text[:n] + rest)
         pair = in_known_case(task, translation, text)
-        alignment = align(task, *([side] for side in pair))[0] if begun.needs_alignment else []
+        alignment = align(task, *([side] for side in pair), spans_of=unit_spans)[0] if begun.needs_alignment else []
         result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
     if options.align:
         add_alignment(task, results)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.corpora.lines import chunks
 from glassformer.corpora.protected import take_out
-from glassformer.corpora.terms import SEVERAL_WORDS, Glossary, Required, Term, protect_pattern, unmet
+from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached
+from glassformer.documents.words import SEVERAL_WORDS
 from glassformer.errors import ConfigError
 from glassformer.generate.policy import length_penalty
 from glassformer.generate.request import Decoding, Sources

@@ -1,7 +1,7 @@
 // Word alignment by cross-attention. Counterparts: tasks/alignment.py, runtime/cross_attention.py.
 
 import { padded } from "./kernels.js";
-import { wordsIn } from "./text.js";
+import { wordSpans } from "./text.js";
 
 const N_NORMALIZATIONS = 3;
 const JUMP = 0.5;
@@ -17,14 +17,18 @@ const zeros = (n) => new Float64Array(n);
 const sumOf = (row) => row.reduce((a, b) => a + b, 0);
 
 /**
- * Token ids of a text, and the index of the word that each token ends in; -1 for white space.
- * @param {string} text @param {Tokenizer} tokenizer
+ * Token ids of a text, and the words that each token is part of: the first of them, and the one after the last.
+ * @param {string} text @param {Tokenizer} tokenizer @param {Span[]} words
  */
-function wordsOfTokens(text, tokenizer) {
+function wordsOfTokens(text, tokenizer, words) {
   const { ids, spans } = tokenizer.offsets(text);
-  const wordAt = new Int32Array(text.length).fill(-1);
-  wordsIn(text).forEach(({ 0: word, index }, i) => wordAt.fill(i, index, index + word.length));
-  return { ids, words: spans.map(([start, end]) => (end > start ? wordAt[end - 1] : -1)) };
+  const nEnded = new Int32Array(text.length + 1); // number of words that end before a position or at it
+  const nBegun = new Int32Array(text.length + 1); // number of words that begin before a position
+  words.forEach(([begin, end], i) => {
+    nBegun.fill(i + 1, begin + 1);
+    nEnded.fill(i + 1, end);
+  });
+  return { ids, words: spans.map(([start, end]) => (end > start ? [nEnded[start], nBegun[end]] : [0, 0])) };
 }
 
 /**
@@ -152,18 +156,24 @@ function contributions(model, source, target) {
 /**
  * Weight of each source word for each target word, normalized.
  * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target
+ * @param {(text: string) => Span[]} [spansOf] finds the words of a text
  */
-export function wordWeights(model, tokenizer, source, target) {
+export function wordWeights(model, tokenizer, source, target, spansOf = wordSpans) {
   const limit = model.maxLength - 1;
-  const [src, tgt] = [wordsOfTokens(source, tokenizer), wordsOfTokens(target, tokenizer.targets)];
+  const [sources, targets] = [source, target].map(spansOf);
+  const [src, tgt] = [wordsOfTokens(source, tokenizer, sources), wordsOfTokens(target, tokenizer.targets, targets)];
   const [srcIds, tgtIds] = [src, tgt].map(({ ids }) => ids.slice(0, limit));
-  const nSource = wordsIn(source).length;
-  const weights = wordsIn(target).map(() => zeros(nSource));
+  const nSource = sources.length;
+  const weights = targets.map(() => zeros(nSource));
   if (!srcIds.length || !tgtIds.length) return weights;
-  const counts = weights.map((_, word) => Math.max(1, tgt.words.slice(0, limit).filter((x) => x === word).length));
+  const counts = zeros(targets.length);
+  for (const [first, end] of tgt.words.slice(0, limit)) for (let word = first; word < end; word += 1) counts[word] += 1;
   contributions(model, srcIds, tgtIds).forEach((row, t) => {
-    const word = tgt.words[t];
-    if (word >= 0) row.forEach((x, s) => { if (src.words[s] >= 0) weights[word][src.words[s]] += x / counts[word]; });
+    for (let word = tgt.words[t][0]; word < tgt.words[t][1]; word += 1) {
+      row.forEach((x, s) => {
+        for (let k = src.words[s][0]; k < src.words[s][1]; k += 1) weights[word][k] += x / counts[word];
+      });
+    }
   });
   for (let n = 0; n < N_NORMALIZATIONS; n += 1) {
     for (let s = 0; s < nSource; s += 1) {
@@ -211,10 +221,11 @@ function posteriors(weights) {
 
 /**
  * Pairs of a source word and a target word: each target word with its most probable source word.
- * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target @returns {Alignment}
+ * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target
+ * @param {(text: string) => Span[]} [spansOf] finds the words of a text @returns {Alignment}
  */
-export function align(model, tokenizer, source, target) {
-  const weights = wordWeights(model, tokenizer, source, target);
+export function align(model, tokenizer, source, target, spansOf = wordSpans) {
+  const weights = wordWeights(model, tokenizer, source, target, spansOf);
   const isUsed = (row) => row.some((x) => x !== 0);
   const nTarget = weights.findLastIndex(isUsed) + 1;
   if (!nTarget) return [];

@@ -1,11 +1,11 @@
 // Where protected spans belong in a translation, by a model that was trained with codes. Counterpart: tasks/code_positions.py.
 
-import { split, strip } from "./text.js";
+import { strip } from "./text.js";
 
 const [OPEN, CLOSE, ALONE] = ["\ue000", "\ue001", "\ue002"];
 const CODES = [OPEN, CLOSE, ALONE];
 const AGREEMENT = 6; // nats for each link of the alignment that agrees with a pair of tags
-const WINDOW = 12; // words on each side of the position that the alignment says
+const WINDOW = 12; // units on each side of the position that the alignment says
 const N_ROUNDS = 3; // a pair of tags is moved as a whole, then its end, then its beginning
 
 /**
@@ -81,7 +81,7 @@ class Code {
    */
   agreement(positions) {
     if (!this.isPair) return 0;
-    const [begin, end] = this.detached.inner.map(({ word }) => word);
+    const [begin, end] = this.detached.inner.map(({ unit }) => unit);
     const [[first], [last]] = positions;
     return this.links.filter(([s, t]) => (begin <= s && s < end) === (first <= t && t < last)).length;
   }
@@ -91,7 +91,7 @@ class Code {
    * @param {number} round @returns {Position[][]}
    */
   candidates(round) {
-    const n = split(this.output).length;
+    const n = this.inline.unitSpans(this.output).length;
     const [[first], [last] = [0]] = this.positions;
     if (!this.isPair) {
       const near = integers(Math.max(0, first - WINDOW), Math.min(n, first + WINDOW));
@@ -109,7 +109,7 @@ class Code {
  * @param {Alignment} links
  */
 function codesOf(inline, sentence, output, positions, links) {
-  const [nSource, nTarget] = [split(sentence.core).length, split(output).length];
+  const [nSource, nTarget] = [sentence.core, output].map((text) => inline.unitSpans(text).length);
   if (!nSource || !nTarget) return [];
   const own = inline.alignedPositions(sentence, sentence.core, integers(0, nSource - 1).map((i) => [i, i]));
   const partner = new Map(inline.tagPairs(sentence.inner.map(({ text }) => text)));

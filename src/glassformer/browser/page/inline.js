@@ -1,6 +1,6 @@
 // Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py and documents/spans.py.
 
-import { split, strip, wordsIn } from "./text.js";
+import { strip, wordSpans } from "./text.js";
 
 const AFTER_SPAN = " \t,.;:!?)]}–—-";
 const BEFORE_SPAN = " \t([{–—-";
@@ -72,6 +72,10 @@ export class Inline {
     this.closing = new RegExp(patterns.closing, "yu");
     this.emptyPair = new RegExp(patterns.empty_pair, "gu");
     this.spacedMark = new RegExp(patterns.spaced_mark, "u");
+    this.unit = new RegExp(patterns.unit, "gu");
+    this.unspaced = new RegExp(patterns.unspaced, "u");
+    this.unspacedSign = beginning("unspaced_sign");
+    this.katakana = whole("katakana");
     this.straySpace = beginning("stray_space");
     this.straySpaceOfMark = beginning("stray_space_of_mark");
     this.tokenAfter = beginning("token");
@@ -80,6 +84,25 @@ export class Inline {
     this.entity = whole("entity");
     this.technicalBefore = whole("technical_before");
     this.technicalAfter = whole("technical_after");
+  }
+
+  /**
+   * Start and end of each unit of a text: the parts between white space; in scripts without spaces, each letter, or word
+   * of Katakana, with the punctuation beside it.
+   * @param {string} text @returns {Span[]}
+   */
+  unitSpans = (text) => {
+    if (!this.unspaced.test(text)) return wordSpans(text);
+    return Array.from(text.matchAll(this.unit), ({ 0: unit, index }) => [index, index + unit.length]);
+  };
+
+  /**
+   * Whether two characters belong to one word; letters of scripts without spaces are words of their own.
+   * @param {string} first @param {string} second
+   */
+  continues(first, second) {
+    if (!isWord(first) || !isWord(second)) return false;
+    return /\p{M}/u.test(second) || this.katakana.test(first + second) || !this.unspaced.test(first + second);
   }
 
   /**
@@ -217,19 +240,19 @@ export class Inline {
       core += text.slice(position, a);
       const [before, after] = [lastOf(text.slice(0, a)), firstOf(text.slice(b))];
       if (isSpace(before) && isSpace(after)) core = rightStrip(core);
-      else if (isWord(before) && isWord(after)) core += " ";
+      else if (this.continues(before, after)) core += " ";
       const isTag = this.wholeTag.test(text.slice(a, b));
-      const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isWord(c) || (isTag && !isSpace(c))));
+      const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isTag ? !isSpace(c) : isWord(c) && !this.unspaced.test(c)));
       this.closing.lastIndex = b;
-      const wordsBefore = split(core);
-      const begun = wordsBefore.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? wordsBefore.at(-1) : "";
+      const units = this.unitSpans(core);
+      const begun = units.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? core.slice(...units.at(-1)) : "";
       const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
       const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
       const [signBefore, signAfter] = [before, after].map((c) => (isTag || this.isPlain(c) ? "" : c));
       const around = lastOf(rightStrip(text.slice(Math.max(begin, a - 2), a))) + firstOf(leftStrip(text.slice(b, Math.min(b + 2, end))));
       const mark = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
       inner.push({
-        text: text.slice(a, b), word: wordsBefore.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter, punctuationAfter, afterOpening,
+        text: text.slice(a, b), unit: units.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter, punctuationAfter, afterOpening,
         isEnclosed: around.length === 2 && around.search(this.emptyPair) === 0,
         signBefore, signAfter, markBefore: mark !== "" && BREAKS.includes(mark) ? mark : "",
       });
@@ -255,7 +278,7 @@ export class Inline {
    * @param {Detached} detached @param {string} translation @param {Alignment} aligned
    */
   alignedPositions({ core, inner }, translation, aligned) {
-    const [nSource, nTarget] = [split(core).length, split(translation).length];
+    const [nSource, nTarget] = [core, translation].map((text) => this.unitSpans(text).length);
     const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * nTarget / nSource)]);
     return this.positions(inner, links.filter(([, target]) => target < nTarget), nTarget);
   }
@@ -266,7 +289,7 @@ export class Inline {
    */
   putAt({ before, core, after, inner, isEndBorrowed }, translation, positions) {
     let output = strip(core) ? strip(translation) : core;
-    const words = wordsIn(output).map(({ 0: word, index }) => [index, index + word.length]);
+    const units = this.unitSpans(output);
     const enclosed = inner.flatMap((span, i) => (span.isEnclosed ? [i] : [])).sort((i, j) => positions[i][0] - positions[j][0]);
     const empty = [...output.matchAll(this.emptyPair)];
     const pairs = new Map(empty.length === enclosed.length ? enclosed.map((i, k) => [i, empty[k]]) : []);
@@ -278,11 +301,11 @@ export class Inline {
       if (pair) {
         offsets.push(pair.index + pair[0].length);
         texts.push(span.text + pair[1]);
-      } else if (closes || place >= words.length) {
-        let at = words.length ? words.at(place - 1)[1] : 0;
+      } else if (closes || place >= units.length) {
+        let at = units.length ? units.at(place - 1)[1] : 0;
         const follows = (sign) => sign !== "" && output.slice(0, at).endsWith(sign);
         let isJoined = span.joinedBefore || OPENING.some(follows) || follows(span.signBefore);
-        if (span.punctuationAfter || place >= words.length) {
+        if (span.punctuationAfter || place >= units.length) {
           at = betweenPunctuation(output, at, span);
           isJoined ||= OPENING.some(follows);
           const rest = output.slice(at);
@@ -294,14 +317,15 @@ export class Inline {
         }
         offsets.push(at);
         isJoined ||= span.joinedAfter && span.text.startsWith("</"); // the space is before the tag in the source
+        isJoined ||= this.unspacedSign.test(lastOf(output.slice(0, at)));
         texts.push(isJoined ? span.text : ` ${span.text}`);
       } else {
-        let at = words[place][0];
-        while (span.afterOpening && at < words[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
+        let at = units[place][0];
+        while (span.afterOpening && at < units[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
         offsets.push(at);
         const isStart = this.wholeTag.test(span.text) && !span.text.startsWith("</") && !span.text.endsWith("/>");
         const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart)
-          || (span.signAfter !== "" && output.startsWith(span.signAfter, at));
+          || (span.signAfter !== "" && output.startsWith(span.signAfter, at)) || this.unspacedSign.test(output.slice(at));
         texts.push(isJoined ? span.text : `${span.text} `);
       }
     });
@@ -352,20 +376,20 @@ export class Inline {
   }
 
   /**
-   * For each span the index of the target word that it is inserted at, and whether it follows the word before.
+   * For each span the index of the target unit that it is inserted at, and whether it follows the unit before.
    * @param {InnerSpan[]} inner @param {Alignment} alignment @param {number} nTarget
    * @returns {Position[]}
    */
   positions(inner, alignment, nTarget) {
     /** @type {Position[]} */
     const results = inner.map((span) => {
-      const place = placeOf(span.word, alignment, nTarget);
+      const place = placeOf(span.unit, alignment, nTarget);
       const isAfterWord = span.joinedBefore || span.signBefore !== "";
       const belongsBefore = span.punctuationAfter !== "" || (isAfterWord && !span.joinedAfter && !span.signAfter);
       return [place, span.text.startsWith("</") || (belongsBefore && place > 0 && !span.afterOpening)];
     });
     for (const [start, i] of this.tagPairs(inner.map((span) => span.text))) {
-      const covered = alignment.filter(([s]) => inner[start].word <= s && s < inner[i].word).map(([, t]) => t);
+      const covered = alignment.filter(([s]) => inner[start].unit <= s && s < inner[i].unit).map(([, t]) => t);
       const [first, last] = covered.length ? [Math.min(...covered), Math.max(...covered) + 1] : [results[start][0], results[start][0]];
       results[start] = [first, false];
       results[i] = [last, last > first];
@@ -398,12 +422,12 @@ function beforePunctuation(text, end, punctuation) {
 }
 
 /**
- * Index of the target word before which something between two source words belongs: where the fewest near links cross.
- * @param {number} word @param {Alignment} alignment @param {number} nTarget
+ * Index of the target unit before which something between two source units belongs: where the fewest near links cross.
+ * @param {number} unit @param {Alignment} alignment @param {number} nTarget
  */
-function placeOf(word, alignment, nTarget) {
+function placeOf(unit, alignment, nTarget) {
   const balance = new Float64Array(nTarget);
-  for (const [s, t] of alignment) balance[t] += s >= word ? 1 / (s - word + 1) ** 2 : -1 / (word - s) ** 2;
+  for (const [s, t] of alignment) balance[t] += s >= unit ? 1 / (s - unit + 1) ** 2 : -1 / (unit - s) ** 2;
   const crossing = [0];
   for (const x of balance) crossing.push(crossing.at(-1) + x);
   return crossing.lastIndexOf(Math.min(...crossing));

@@ -9,7 +9,7 @@ import { distribution, headOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
 import { spaceAfter } from "./sentences.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
-import { split, strip, wordsIn } from "./text.js";
+import { split, strip, wordsIn, wordSpans } from "./text.js";
 
 const CLAUSE_ENDS = [",", ";", ":", "，", "、", "；", "：", "،", "؛"]; // after which a sentence without spaces is cut
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
@@ -88,9 +88,9 @@ export class Translator {
    * Word alignment; of texts in capitals in the case that the model knows.
    * @param {string} source @param {string} target @param {boolean} isRecased
    */
-  align(source, target, isRecased) {
+  align(source, target, isRecased, spansOf = wordSpans) {
     const [src, tgt] = isRecased ? [this.recased(source), this.recased(target, 1)] : [source, target];
-    return align(this.model, this.tokenizer, src, tgt);
+    return align(this.model, this.tokenizer, src, tgt, spansOf);
   }
 
   /**
@@ -361,7 +361,7 @@ export class Translator {
    */
   positions(detached, translation, isRecased) {
     const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation, 1)] : [detached.core, translation];
-    const links = align(this.model, this.tokenizer, core, output);
+    const links = align(this.model, this.tokenizer, core, output, this.inline.unitSpans);
     const positions = this.inline.alignedPositions(detached, translation, links);
     if (!this.header.codes.length) return positions;
     return codePositions(this.model, this.tokenizer, this.inline, { ...detached, core }, output, positions, links);
@@ -444,8 +444,10 @@ export class Translator {
    */
   rest(begun, rest, detached, source, isRecased) {
     if (!detached) return rest;
-    const n = split(begun).length;
-    const alignment = detached.inner.length ? this.align(source, begun + rest, isRecased).map(([word, target]) => [word, Math.max(0, target - n)]) : [];
+    const { unitSpans } = this.inline;
+    const n = unitSpans(begun).length;
+    const links = detached.inner.length ? this.align(source, begun + rest, isRecased, unitSpans) : [];
+    const alignment = links.map(([unit, target]) => [unit, Math.max(0, target - n)]);
     const space = rest.slice(0, wordsIn(rest)[0]?.index);
     return space + this.inline.putBack(detached, rest, alignment);
   }

@@ -1,0 +1,72 @@
+"""Words of a text, and units: what no span is put into."""
+
+import re
+import unicodedata
+from functools import cache
+from itertools import pairwise
+
+UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
+FULL_WIDTH = "\u3001-\u303f\uff01-\uff65"
+"""Signs of Chinese and Japanese, which have the space around them in themselves, likewise."""
+
+UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
+"""A letter of a script that has no spaces between words."""
+UNSPACED_SIGN = re.compile(f"[{UNSPACED_RANGES}{FULL_WIDTH}]")
+"""A letter of such a script, or a sign."""
+SEVERAL_WORDS = re.compile(f"{UNSPACED.pattern}{{2}}")
+"""What may be several words that no space separates."""
+KATAKANA = re.compile("[\u30a0-\u30ff]{2}")
+"""Letters of one word of Japanese: those of other words have another script."""
+
+OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
+_OPENING = "".join(f"\\{sign}" if sign in "([{" else sign for sign in sorted(OPENING_MARKS))
+_BEFORE_LETTER = "[\u0e40-\u0e44\u0ec0-\u0ec4]"
+"""Vowels of Thai and Lao that are written before the consonant that they follow."""
+_WITH_LETTER = (
+    "[\u1039\u17d2]."
+    "|[\u0e30-\u0e3a\u0e45-\u0e4e\u0eb0-\u0ebc\u0ec6-\u0ece\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u17dd"
+    "ぁぃぅぇぉっゃゅょゎ\u3099-\u309eー々]"
+)
+"""What belongs to the letter before it: vowels, marks and stacked consonants, small kana."""
+UNIT = re.compile(
+    rf"[{_OPENING}]{{0,4}}(?:[\u30a0-\u30ff]+|{_BEFORE_LETTER}?[{UNSPACED_RANGES}](?:{_WITH_LETTER})*)"
+    rf"[^\w\s{UNSPACED_RANGES}{_OPENING}]*"
+    rf"|[^\s{UNSPACED_RANGES}]+?(?=\s|[{_OPENING}]{{0,4}}[{UNSPACED_RANGES}]|$)"
+)
+"""A unit of a text with letters of scripts without spaces."""
+SPACED = re.compile(r"\S+")
+
+
+def unit_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each unit of a text: the parts between white space; in scripts without spaces, each letter, or
+    word of Katakana, with the punctuation beside it."""
+    return [match.span() for match in (UNIT if UNSPACED.search(text) else SPACED).finditer(text)]
+
+
+def is_word(character: str) -> bool:
+    """Whether a character is part of a word: a letter, a digit, `_`, or a mark of a letter."""
+    return character.isalnum() or character == "_" or is_mark(character)
+
+
+@cache
+def marks() -> str:
+    """The marks of letters, as the inside of a class of a regular expression: `\\w` does not have them."""
+    codes = [code for code in range(0x20000) if is_mark(chr(code))]
+    begins = [code for before, code in pairwise([-2, *codes]) if code > before + 1]
+    ends = [code for code, after in pairwise([*codes, 0x20000]) if after > code + 1]
+    return "".join(f"{chr(begin)}-{chr(end)}" for begin, end in zip(begins, ends, strict=True))
+
+
+def is_mark(character: str) -> bool:
+    """Whether a character is a mark of the letter before it, such as an accent or a vowel sign."""
+    return character != "" and unicodedata.category(character)[0] == "M"
+
+
+def continues_word(text: str, position: int) -> bool:
+    """Whether the character at a position and the one before belong to one word; letters of scripts without spaces are
+    words of their own."""
+    if not 0 < position < len(text) or not (is_word(text[position - 1]) and is_word(text[position])):
+        return False
+    both = text[position - 1 : position + 1]
+    return is_mark(both[1]) or bool(KATAKANA.fullmatch(both)) or not UNSPACED.search(both)
