@@ -513,6 +513,7 @@ declare global {
       canSwitch: boolean;
       search?: { beam: number; alpha: number };
       hasDistribution?: boolean;
+      hasLens: boolean;
     };
   }
 
@@ -534,6 +535,7 @@ declare global {
     off: HeadOff[];
     source: number[];
     inputs: number[];
+    expected: number[];
   }
 
   /** The settings of what is shown of the inside of the model, in a link. */
@@ -616,6 +618,9 @@ declare global {
     columns: string[];
     operands: Operand[];
   }
+
+  /** By layer, a function for each token that shows the prediction of the layer. */
+  type WayCells = Map<number, ((prediction: Prediction) => void)[]>;
 
   /** A column of the whole way: its heading, and a cell for each token. */
   interface WayColumn {

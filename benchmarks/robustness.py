@@ -19,7 +19,7 @@ from sacrebleu.metrics.chrf import CHRF
 from benchmarks.machine import save
 from glassformer.corpora.lines import read_lines
 from glassformer.decode_config import DecodeConfig
-from glassformer.learning.lexicon import Lexicon, words_of
+from glassformer.learning.lexicon import Lexicon
 from glassformer.tasks.registry import load
 
 WORDS = 300
@@ -91,7 +91,7 @@ def chrf(hypotheses, references, *, lowercase=False):
 def single_words(train, limit=WORDS):
     """Frequent words of the training text with their translation."""
     lexicon = Lexicon(train)
-    counts = Counter(word for src, _ in train for word in words_of(src))
+    counts = Counter(word for src, _ in train for word in lexicon.words(0, src))
     translations = {}
     for src, tgt in lexicon.pairs:
         translations.setdefault(src, []).append(tgt)

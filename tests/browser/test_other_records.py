@@ -46,7 +46,10 @@ def opened(request, trained, engines):
     task = make_task(trained)
     task.precision = "int8"
     call = engines(task)
-    return task, call, text, call("record", text=text), wanted_for(task, text, call("record", text=text))
+    found = call("record", text=text)
+    lens = dict(call("lens"))
+    assert found["live"]["hasLens"] == bool(lens)
+    return task, call, text, found | {"lens": lens}, wanted_for(task, text, found)
 
 
 def wanted_for(task, text, found):
@@ -119,7 +122,7 @@ def test_heads_can_be_switched_off_and_on_again(opened):
     last = list(wanted.stream["text"])[-2]
     assert values(found["stream"]["text"][last]) != pytest.approx(values(whole["stream"]["text"][last]), rel=0.01)
     assert found["live"]["unchanged"] == whole["live"]["output"]
-    assert call("record", text=text) == whole
+    assert call("record", text=text) | {"lens": dict(call("lens"))} == whole
 
 
 @pytest.mark.parametrize("opened", ["gpt2", "llama", "summaries"], indirect=True)

@@ -19,7 +19,10 @@ def records(request, engines, tmp_path_factory):
     call = engines(task)
     texts = zip(TRAINED, TRAINED[::-1], ("", "law", "", "law"), strict=True)
     return [
-        (call("record", text=src, target=tgt, options={"tag": tag}), inspect(task, src, tgt, tag=tag))
+        (
+            call("record", text=src, target=tgt, options={"tag": tag}) | {"lens": call("lens")},
+            inspect(task, src, tgt, tag=tag),
+        )
         for src, tgt, tag in texts
     ]
 
@@ -63,6 +66,7 @@ def test_attention_weights_are_those_of_inspect(records):
 def test_the_predictions_of_each_layer_are_those_of_inspect(records):
     n = 0
     for found, wanted in records:
+        assert found["live"]["hasLens"]
         assert found["lens"].keys() == wanted.lens.keys()
         for name, predictions in wanted.lens.items():
             for own, other in zip(found["lens"][name], predictions, strict=True):

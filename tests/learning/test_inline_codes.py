@@ -189,10 +189,37 @@ def test_pairs_that_are_too_long_are_not_aligned(monkeypatch):
     long = Example(" ".join(f"a{i}" for i in range(50)), "b", "f", 1)
     examples = [long, *(Example(*pair, "f", 1) for pair in PAIRS)]
     aligned = []
-    monkeypatch.setattr(module, "Lexicon", lambda pairs: aligned.append(pairs) or Lexicon(pairs))
+    monkeypatch.setattr(module, "Lexicon", lambda pairs, tokenizer: aligned.append(pairs) or Lexicon(pairs))
     monkeypatch.setattr(module, "with_code", lambda pair, *_: aligned.append([pair]))
     monkeypatch.setattr(module, "CODE_FRACTION", 1.0)
     found = list(objective.with_codes(iter(examples), lambda: iter(examples), lambda message: None))
     assert found == examples
     assert len(aligned) == 1 + len(PAIRS)
     assert all(long.src not in pair for pairs in aligned for pair in pairs)
+
+
+def test_tags_are_around_words_of_a_script_without_spaces():
+    words = {"cat": "猫", "dog": "いぬ", "bird": "ことり", "sees": "みる", "eats": "たべる", "loves": "好き"}
+    nouns, verbs = list(words)[:3], list(words)[3:]
+    pairs = [(f"{a} {v} {b}", words[a] + words[b] + words[v]) for a in nouns for v in verbs for b in nouns if a != b]
+    tokenizer = Tokenizer.train([text for pair in pairs + list(words.items()) * 9 for text in pair], vocab_size=310)
+    lexicon, rng = Lexicon(pairs * 3, tokenizer), np.random.default_rng(0)
+    assert set(words.items()) <= lexicon.pairs
+    found = [made for pair in pairs * 5 if (made := with_code(pair, lexicon, rng))]
+    inside = [tuple(re.search(f"{OPEN}(.*){CLOSE}", text)[1] for text in pair) for pair in found]
+    assert {src for src, _ in inside} >= set(words)
+    assert all(
+        "".join(sorted(words[word] for word in src.split())) == "".join(sorted(split(tgt, words)))
+        for src, tgt in inside
+    )
+    assert Lexicon(pairs * 3, tokenizer).phrase_pair("cat", "猫", rng) == ("cat", "猫")
+
+
+def split(text, words):
+    """The translations that a text consists of."""
+    return re.findall("|".join(words.values()), text)
+
+
+def test_a_word_that_both_sides_have_beside_letters_of_a_script_without_spaces():
+    spans = copied_word(("open README now", "README文件を開く"), np.random.default_rng(0))
+    assert spans == ((5, 11), (0, 6))

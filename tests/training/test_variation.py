@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from glassformer.learning.augmentation import Augmentation
+from glassformer.data.dataset import IDS, Dataset
+from glassformer.learning.augmentation import CHANGES, Augmentation, codes, drawn
 from glassformer.tokens.bpe_dropout import BpeDropout
 from glassformer.tokens.tokenizer import Tokenizer
 from glassformer.training import micro_batches as micro_batches_module
@@ -109,7 +110,7 @@ def test_examples_do_not_grow_without_variation(trainer):
     assert growth(trainer.objective, trainer.data.train, 0) == 1.0
 
 
-def test_an_augmented_source_keeps_its_tag(trainer):
+def test_an_augmented_source_keeps_its_tag(trainer, tmp_path):
     objective = trainer.objective
     tag_id = objective.tokenizer.eos_id  # any special token
     objective.augmented_fraction = 0.3
@@ -119,11 +120,30 @@ def test_an_augmented_source_keeps_its_tag(trainer):
     objective.any_texts = lambda rng, tag: ("others", "the others")
     plain = [tuple(map(objective.tokenizer.encode, pair)) for pair in texts]
     tagged = [([tag_id, *src], tgt) for src, tgt in plain]
-    generators = lambda: [np.random.default_rng(i) for i in range(len(texts))]
-    expected = objective.augmented(augmentation, plain, generators())
-    found = objective.augmented(augmentation, tagged, generators())
-    assert expected != plain
-    assert [([tag_id, *src], tgt) for src, tgt in expected] == found
+    objective.data = Dataset.write(tmp_path, plain + tagged, {"src": IDS, "tgt": IDS}, 300)
+    generators = [np.random.default_rng(i) for i in range(len(texts))]
+    found = objective.augmented(augmentation, tagged, generators)
+    assert sum(row != before for row, before in zip(found, tagged, strict=True)) > 10
+    assert all(src[0] == tag_id for src, _ in found)
+    found = objective.augmented(augmentation, plain, generators)
+    assert sum(row != before for row, before in zip(found, plain, strict=True)) > 10
+    assert all(tag_id not in src for src, _ in found)
+
+
+def test_a_change_that_makes_a_row_longer_is_made_to_a_shorter_one(trainer, tmp_path):
+    objective = trainer.objective
+    encode = objective.tokenizer.encode
+    rows = [(encode(n * "other "), encode(n * "others ")) for n in range(1, 60)]
+    objective.data, objective.augmented_fraction = Dataset.write(tmp_path, rows, {"src": IDS, "tgt": IDS}, 300), 1.0
+    augmentation = Augmentation([("one", "another")])
+    n_codes = 0
+    for index, row in enumerate(rows * 20):
+        (found,) = objective.augmented(augmentation, [row], [np.random.default_rng(index)])
+        assert max(map(len, found)) <= max(map(len, row))
+        if drawn(np.random.default_rng(index), 1.0) == list(CHANGES).index(codes) and found != row:
+            n_codes += 1
+            assert objective.texts(found)[0].count("other") < objective.texts(row)[0].count("other")
+    assert n_codes > 50
 
 
 def test_the_limit_of_padding_that_is_saved(monkeypatch):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from glassformer.learning.lexicon import Lexicon
+from glassformer.tokens.tokenizer import Tokenizer
 
 Pair = tuple[str, str]
 Random = np.random.Generator
@@ -127,15 +128,16 @@ def drawn(rng: Random, fraction: float) -> int | None:
 
 
 class Augmentation:
-    """Changes of pairs."""
+    """Changes of pairs.
 
-    def __init__(self, pairs: Sequence[Pair]) -> None:
-        """
-        Args:
-            pairs: the training text, or a sample.
-        """
+    Args:
+        pairs: the training text, or a sample.
+        tokenizer: see `Lexicon`.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer | None = None) -> None:
         self.space = " " if any(" " in tgt.strip() for _, tgt in pairs) else ""
-        self.lexicon = Lexicon(pairs)
+        self.lexicon = Lexicon(pairs, tokenizer)
 
     def __call__(self, index: int, pair: Pair, other: Callable[[], Pair | None], rng: Random) -> Pair:
         """A pair with a change.

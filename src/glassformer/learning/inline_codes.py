@@ -6,17 +6,22 @@ from collections import Counter
 import numpy as np
 
 from glassformer.documents.codes import ALONE, CLOSE, OPEN
+from glassformer.documents.words import FULL_WIDTH, UNSPACED, UNSPACED_RANGES
 from glassformer.learning.lexicon import Lexicon
 from glassformer.tokens.codes import CODE
 
 Pair = tuple[str, str]
 
-COPIED = re.compile(r"(?<!\S)[(\[{«“\"']*([^\s]*[\w`][^\s]*?)[)\]}»”\"'.,;:!?…]*(?!\S)")
-"""A word, without the punctuation around it."""
+_UNSPACED = f"{UNSPACED_RANGES}{FULL_WIDTH}"
+COPIED = re.compile(
+    rf"(?<![^\s{_UNSPACED}])[(\[{{«“\"']*([^\s{_UNSPACED}]*(?:(?![{_UNSPACED}])\w|`)[^\s{_UNSPACED}]*?)"
+    rf"[)\]}}»”\"'.,;:!?…]*(?![^\s{_UNSPACED}])"
+)
+"""A word, without the punctuation around it; none in a script without spaces."""
 
-BEFORE = re.compile(r"(?:^|[\s(\[{«“\"'¿¡])$")
-AFTER = re.compile(r"[)\]}»”\"'.,;:!?…]*(?:\s|$)")
-"""What is before and after a phrase."""
+BEFORE = re.compile(rf"(?:^|[\s(\[{{«“\"'¿¡{_UNSPACED}])$")
+AFTER = re.compile(rf"[)\]}}»”\"'.,;:!?…]*(?:\s|$|[{_UNSPACED}])")
+"""What is before and after a phrase, which has no letters of a script without spaces at its own ends."""
 
 COPIED_FRACTION, ALONE_FRACTION = 0.5, 0.9
 """Fraction of the codes that are at a word of both sides, if there is one; and of these, of the codes instead of it."""
@@ -39,8 +44,11 @@ def with_code(pair: Pair, lexicon: Lexicon, rng: np.random.Generator) -> Pair | 
 
 
 def is_apart(text: str, span: tuple[int, int]) -> bool:
-    """Whether a span is between white space and punctuation, and not a part of a word or of a code."""
-    return bool(BEFORE.search(text, 0, span[0]) and AFTER.match(text, span[1]))
+    """Whether a span is between white space and punctuation, and not a part of a word or of a code; letters of scripts
+    without spaces need none."""
+    start, end = span
+    is_begun = BEFORE.search(text, 0, start) or UNSPACED.match(text, start)
+    return bool(is_begun and (AFTER.match(text, end) or UNSPACED.match(text, end - 1)))
 
 
 def replaced(text: str, span: tuple[int, int], *, alone: bool) -> str:

@@ -4,13 +4,16 @@ Source: Brown et al. 1993, section 4.1 (Model 1), in both directions; Och & Ney 
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from glassformer.documents.words import marks
+from glassformer.documents.words import UNSPACED, marks, unit_spans
 from glassformer.generate.shortlist import expected_counts, parts_of
+from glassformer.tokens.tokenizer import Tokenizer
 
 MIN_PROBABILITY = 0.25
 """Of both words, given the other."""
@@ -28,11 +31,16 @@ WORD = re.compile(rf"[^\W\d_](?:[^\W_]|[{marks()}]|['’&;-](?=\w))*")
 
 
 class Lexicon:
-    """Pairs of words that translate each other."""
+    """Pairs of words that translate each other.
 
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Learn from pairs of texts."""
-        words = [(words_of(src), words_of(tgt)) for src, tgt in pairs]
+    Args:
+        pairs: texts with translations, from which it is learned.
+        tokenizer: says what the words are where no spaces separate them: its tokens. Default: all letters together.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer | None = None) -> None:
+        self.tokenizers = tokenizer.sides if tokenizer else (None, None)
+        words = [tuple(map(self.words, range(2), pair)) for pair in pairs]
         ids: dict[str, int] = {}
         numbered = [tuple([ids.setdefault(word, len(ids)) for word in side] for side in pair) for pair in words]
         n = len(ids)
@@ -52,13 +60,30 @@ class Lexicon:
         names = list(ids)
         self.pairs = {(names[s], names[t]) for s, t in zip(sources[kept].tolist(), targets[kept].tolist(), strict=True)}
 
+    def spans(self, side: int, text: str) -> list[tuple[int, int]]:
+        """Start and end of each word of a source (0) or a translation (1)."""
+        found = [match.span() for match in WORD.finditer(text)]
+        tokenizer = self.tokenizers[side]
+        if not tokenizer or not UNSPACED.search(text):
+            return found
+        _, offsets = tokenizer.offsets(text)
+        cuts = sorted({start for start, _ in offsets} & {start for start, _ in unit_spans(text)})
+        return [
+            part
+            for start, end in found
+            for part in pairwise([start, *cuts[bisect_right(cuts, start) : bisect_left(cuts, end)], end])
+        ]
+
+    def words(self, side: int, text: str) -> list[str]:
+        """The words of a source (0) or a translation (1), in lower case."""
+        return [text[start:end].lower() for start, end in self.spans(side, text)]
+
     def phrase_pair(self, src: str, tgt: str, rng: np.random.Generator) -> tuple[str, str] | None:
         """A random phrase pair: adjacent words of the source, and those of the target that translate them, in the same
         order. None: the lexicon has no words of this pair.
         """
-        sides = [list(WORD.finditer(text)) for text in (src, tgt)]
-        words = [[match[0].lower() for match in side] for side in sides]
-        links = self.unique_links(words)
+        sides = [self.spans(side, text) for side, text in enumerate((src, tgt))]
+        links = self.unique_links((src, tgt), sides)
         if not links:
             return None
         i, j = links[int(rng.integers(len(links)))]
@@ -67,8 +92,8 @@ class Lexicon:
         while end_i - i + 1 < length and (end_i + 1, end_j + 1) in links:
             end_i, end_j = end_i + 1, end_j + 1
         return (
-            src[sides[0][i].start() : sides[0][end_i].end()],
-            tgt[sides[1][j].start() : sides[1][end_j].end()],
+            src[sides[0][i][0] : sides[0][end_i][1]],
+            tgt[sides[1][j][0] : sides[1][end_j][1]],
         )
 
     def phrase_spans(
@@ -78,8 +103,8 @@ class Lexicon:
         last word of both are linked, and no word is linked to one outside. Each length is as probable. None: the
         lexicon has no words of this pair.
         """
-        sides = [list(WORD.finditer(text)) for text in (src, tgt)]
-        links = self.unique_links([[match[0].lower() for match in side] for side in sides])
+        sides = [self.spans(side, text) for side, text in enumerate((src, tgt))]
+        links = self.unique_links((src, tgt), sides)
         by_length: dict[int, list[tuple[int, int, int, int]]] = {}
         for first in sorted({s for s, _ in links}):
             for last in sorted({s for s, _ in links if first <= s < first + MAX_PHRASE}):
@@ -93,16 +118,12 @@ class Lexicon:
         lengths = list(by_length)
         found = by_length[lengths[int(rng.integers(len(lengths)))]]
         first, last, low, high = found[int(rng.integers(len(found)))]
-        return (sides[0][first].start(), sides[0][last].end()), (sides[1][low].start(), sides[1][high].end())
+        return (sides[0][first][0], sides[0][last][1]), (sides[1][low][0], sides[1][high][1])
 
-    def unique_links(self, words: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    def unique_links(self, texts: tuple[str, str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[tuple[int, int]]:
         """Words of both sides that translate each other, without those that occur twice, which may correspond to each
         other in several ways."""
+        words = [[text[a:b].lower() for a, b in side] for text, side in zip(texts, spans, strict=True)]
         links = [(i, j) for i, s in enumerate(words[0]) for j, t in enumerate(words[1]) if (s, t) in self.pairs]
         n_source, n_target = map(Counter, words)
         return [(i, j) for i, j in links if n_source[words[0][i]] == n_target[words[1][j]] == 1]
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, in lower case."""
-    return [word.lower() for word in WORD.findall(text)]

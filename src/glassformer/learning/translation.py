@@ -174,7 +174,8 @@ class TranslationObjective(TextToTextObjective[Example]):
         self, examples: Iterator[Example], training: Callable[[], Iterator[Example]], log: Log
     ) -> Iterator[Example]:
         """The examples, and a second time those whose files have codes in both texts, and some others with one."""
-        lexicon = Lexicon([(e.src, e.tgt) for e in islice(training(), MAX_AUGMENTATION) if self.may_fit(e)])
+        pairs = [(e.src, e.tgt) for e in islice(training(), MAX_AUGMENTATION) if self.may_fit(e)]
+        lexicon = Lexicon(pairs, self.tokenizer)
         rng = np.random.default_rng(self.seed)
         n = n_own = 0
         for example in examples:
@@ -203,7 +204,9 @@ class TranslationObjective(TextToTextObjective[Example]):
         self.task.scripts = tuple(sorted({*self.task.scripts, *found}))
         if self.augmented_fraction:
             self.data = data
-            self.augmentation = Augmentation(list(zip(*self.sample(data, MAX_AUGMENTATION), strict=True)))
+            self.augmentation = Augmentation(
+                list(zip(*self.sample(data, MAX_AUGMENTATION), strict=True)), self.tokenizer
+            )
 
     @property
     def varies(self) -> bool:

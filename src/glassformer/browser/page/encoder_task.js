@@ -118,7 +118,6 @@ export class EncoderTask {
     const predict = (rows) => this.predictions(rows, side);
     const output = (predictions) => this.outputOf(predictions, side);
     const unchanged = off.length ? output(predict(encoder.hidden(ids, types))[1]) : null;
-    this.recorded = { off, ids, types };
     return encoder.without(off, () => {
       const [predicts, predictions] = predict(encoder.hidden(ids, types));
       const found = output(predictions);
@@ -126,19 +125,28 @@ export class EncoderTask {
       const attention = header.read_source.attentions.map((x) => attentionMap(encoder, x, n, n, "text"));
       const stream = { text: streamOf(encoder.sourceReader, n) };
       const vectors = { text: vectorsOf(encoder.sourceReader, n) };
-      const isOfLayers = !["span", "nothing"].includes(predicts);
-      const outputs = isOfLayers ? layerOutputs(encoder.sourceReader, n)[0] : {};
-      const [lens, notes] = lensOf(outputs, predicts === "words" ? header.vocab_size * header.sizes.d_model : 0, (rows) => (
-        predict(encoder.lens ? encoder.lens.apply(rows) : rows)[1]));
+      const hasLens = !["span", "nothing"].includes(predicts) && Object.keys(layerOutputs(encoder.sourceReader, n)[0]).length > 0;
+      this.recorded = { off, ids, types, side, hasLens, size: predicts === "words" ? header.vocab_size * header.sizes.d_model : 0 };
       const whole = rollout(attention);
       return {
         format: 1, task: header.task, family: header.family, sizes: header.sizes, sides: { text: { ...side, offsets: characterSpans(text, spans) } },
-        notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`, ...notes].filter(Boolean),
-        vectors, attention, rollout: { encoder: whole }, stream, lens, predictions, predicts, first_predicted: 0,
+        notes: [limit !== null && `The text is longer than the model can read: its first ${limit} tokens are shown.`].filter(Boolean),
+        vectors, attention, rollout: { encoder: whole }, stream, lens: {}, predictions, predicts, first_predicted: 0,
         answer: predicts === "span" ? found : "", beam: [], best_path: [], alignment: null, agreement: null,
         saliency: predicts === "label" ? { "roll-out": this.pooled(whole) } : {},
-        live: { off, unchanged, output: found, canSwitch: canSwitch([header.read_source]) },
+        live: { off, unchanged, output: found, canSwitch: canSwitch([header.read_source]), hasLens },
       };
+    });
+  }
+
+  /** The predictions of each layer for the last record. */
+  lens() {
+    const { encoder, recorded: { off, ids, types, side, hasLens, size } } = this;
+    if (!hasLens) return {};
+    return encoder.without(off, () => {
+      encoder.read(encoder.sourceReader, ids, types);
+      const [outputs] = layerOutputs(encoder.sourceReader, ids.length);
+      return lensOf(outputs, size, (rows) => this.predictions(encoder.lens ? encoder.lens.apply(rows) : rows, side)[1]);
     });
   }
 

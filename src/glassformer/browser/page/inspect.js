@@ -67,7 +67,9 @@ class Inside {
     const { signal } = (this.controller = new AbortController());
     try {
       const record = await post("/inspect", { q: text, tag, ...this.wanted }, signal);
-      if (!signal.aborted) this.frame.contentWindow.postMessage(record ?? { message: t("notTranslated") }, "*");
+      if (signal.aborted) return;
+      this.frame.contentWindow.postMessage(record ?? { message: t("notTranslated") }, "*");
+      if (record?.live.hasLens) await this.answer({ ask: "lens", values: {} }); // computed while the record is drawn
     } catch (error) {
       if (!signal.aborted) this.say(error.message, true);
     }

@@ -17,7 +17,7 @@ export class LanguageModel extends Tables {
     this.prefill = this.program("prefill");
     this.decoder = this.program("decode");
     this.scorer = this.program("score");
-    this.lens = this.program("lens");
+    this.outputLayer = this.program("lens");
     this.targetReader = this.program("read_target"); // keeps queries, keys and values
     this.caches = header.decode.cache_widths.flatMap((width) => [0, 1].map(() => kernels.allocate(2 * header.max_len * padded(width))));
     this.slots = range(header.max_len);
@@ -144,18 +144,26 @@ export class LanguageModel extends Tables {
       const stream = { text: streamOf(this.targetReader, n) };
       const vectors = { text: vectorsOf(this.targetReader, n) };
       const [outputs, last] = layerOutputs(this.targetReader, n);
-      const predicted = (rows) => predictionsOf(this.lens, rows, header, tokenizer, expected);
-      const [lens, notes] = lensOf(outputs, header.vocab_size * header.sizes.d_model, predicted);
-      const predictions = predicted(last);
-      this.recorded = { off, ids };
+      const predictions = predictionsOf(this.outputLayer, last, header, tokenizer, expected);
+      this.recorded = { off, ids, expected };
       return {
         format: 1, task: header.task, family: header.family, sizes: header.sizes,
-        notes: [isCut && `The text is longer: its ${first ? "first" : "last"} ${first || prompt.length} tokens are shown.`, ...notes].filter(Boolean),
+        notes: [isCut && `The text is longer: its ${first ? "first" : "last"} ${first || prompt.length} tokens are shown.`].filter(Boolean),
         sides: { text: { text, ids, tokens: ids.map((id) => tokenizer.tokenText(id)), offsets: characterSpans(text, ids.map((_, i) => offsets[i] ?? null)) } },
-        vectors, attention, rollout: { decoder: rollout(attention) }, stream, lens, predictions,
+        vectors, attention, rollout: { decoder: rollout(attention) }, stream, lens: {}, predictions,
         predicts: "next", first_predicted: first, answer: "", beam: [], best_path: [], alignment: null, agreement: null, saliency: {},
-        live: { off, unchanged, output: outputOf(found), canSwitch: canSwitch([header.read_target]), hasDistribution: true },
+        live: { off, unchanged, output: outputOf(found), canSwitch: canSwitch([header.read_target]), hasDistribution: true, hasLens: Object.keys(outputs).length > 0 },
       };
+    });
+  }
+
+  /** The predictions of each layer for the last record. */
+  lens() {
+    const { header, tokenizer, recorded: { off, ids, expected } } = this;
+    return this.without(off, () => {
+      this.run(this.targetReader, ids, 0);
+      const [outputs] = layerOutputs(this.targetReader, ids.length);
+      return lensOf(outputs, header.vocab_size * header.sizes.d_model, (rows) => predictionsOf(this.outputLayer, rows, header, tokenizer, expected));
     });
   }
 

@@ -248,15 +248,15 @@ export function distributionOf(tokenizer, logProbs) {
 }
 
 /**
- * The predictions of each layer, unless they take too long; and a note, if so.
+ * The predictions of each layer; none, if they take too long.
  * @param {Record<string, Float32Array[]>} outputs @param {number} size
  * @param {(rows: Float32Array[]) => Prediction[]} predictions
- * @returns {[lens: Record<string, Prediction[]>, notes: string[]]}
+ * @returns {Record<string, Prediction[]>}
  */
 export function lensOf(outputs, size, predictions) {
   const n = Object.values(outputs).reduce((sum, rows) => sum + rows.length, 0);
-  if (n * size > MAX_LENS) return [{}, ["The predictions of each layer are left out: they take too long for this model and sentence."]];
-  return [Object.fromEntries(Object.entries(outputs).map(([name, rows]) => [name, predictions(rows)])), []];
+  if (n * size > MAX_LENS) return {};
+  return Object.fromEntries(Object.entries(outputs).map(([name, rows]) => [name, predictions(rows)]));
 }
 
 /**
@@ -272,7 +272,7 @@ export function canSwitch(records) {
  * @param {Searches} searches of the model @param {Tokenizer} tokenizer @param {string} text
  * @param {SearchOptions & { off?: HeadOff[], begin?: number[] }} options of the search; `off`: heads whose outputs are
  *   0; `begin`: tokens before the text
- * @param {string} [target] @returns {InspectionRecord}
+ * @param {string} [target] @returns {[InspectionRecord, Recorded]} and what the model was given
  */
 export function record(searches, tokenizer, text, { off = [], begin = [], ...options }, target) {
   const { model } = searches;
@@ -295,24 +295,36 @@ export function record(searches, tokenizer, text, { off = [], begin = [], ...opt
     stream.target = streamOf(model.targetReader, nTarget);
     vectors.target = vectorsOf(model.targetReader, nTarget);
     const [outputs, last] = layerOutputs(model.targetReader, nTarget);
-    const predicted = (rows) => predictionsOf(model.lens, rows, header, tokenizer, expected);
-    const [lens, notes] = lensOf(outputs, model.vocabSize * header.sizes.d_model, predicted);
-    const predictions = predicted(last);
+    const predictions = predictionsOf(model.lens, last, header, tokenizer, expected);
     const ofKind = (kind) => attention.filter((x) => x.kind === kind);
     const output = tokenizer.decode(expected);
     const [sourceSpans, own] = [tokenizer.offsets(text).spans, tokenizer.targets.offsets(output)];
     const isOwn = own.ids.every((id, i) => id === expected[i]); // else the output is written with other tokens than it is read with
-    return {
-      format: 1, task: header.task, family: header.family, sizes: header.sizes, notes,
+    return [{
+      format: 1, task: header.task, family: header.family, sizes: header.sizes, notes: [],
       sides: {
         source: { text, ids: source, tokens: textsOf(source), offsets: characterSpans(text, source.map((_, i) => sourceSpans[i - begin.length] ?? null)) },
         target: { text: output, ids: inputs, tokens: textsOf(inputs), offsets: characterSpans(output, inputs.map((_, i) => (isOwn && own.spans[i - 1]) || null)) },
       },
       vectors, attention, rollout: { encoder: rollout(ofKind("encoder")), decoder: rollout(ofKind("decoder")) },
-      stream, lens, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
+      stream, lens: {}, predictions, predicts: "next", first_predicted: 0, answer: "", beam: nodes, best_path: best,
       ...agreementOf(ofKind("cross"), nTarget, nSource), saliency: {},
-      live: { off, unchanged, output, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true },
-    };
+      live: { off, unchanged, output, canSwitch: canSwitch([header.read_source, header.read_target]), search: { beam: options.beam, alpha: options.alpha }, hasDistribution: true, hasLens: Object.keys(outputs).length > 0 },
+    }, { off, source, inputs, expected }];
+  });
+}
+
+/**
+ * The predictions of each layer of the model of a record.
+ * @param {Model} model @param {Tokenizer} tokenizer @param {Recorded} recorded
+ */
+export function layersOf(model, tokenizer, { off, source, inputs, expected }) {
+  const { header } = model;
+  return model.without(off, () => {
+    model.start(source, inputs.length, model.sourceReader);
+    model.read(model.targetReader, inputs);
+    const [outputs] = layerOutputs(model.targetReader, inputs.length);
+    return lensOf(outputs, model.vocabSize * header.sizes.d_model, (rows) => predictionsOf(model.lens, rows, header, tokenizer, expected));
   });
 }
 

@@ -5,7 +5,7 @@ import { isCapitals, recased, upper } from "./casing.js";
 import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
-import { distribution, headOf, record } from "./record.js";
+import { distribution, headOf, layersOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
 import { spaceAfter } from "./sentences.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
@@ -281,9 +281,14 @@ export class Translator {
       (mark || detached) && "List marks and markers are not given to the model.",
       modelText !== core && "The model is given the text in the case that it knows.",
     ];
-    const found = record(this.searches, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off, begin: this.tagOf(options.tag) }, target);
-    this.recorded = { off: found.live.off, source: found.sides.source.ids, inputs: found.sides.target.ids };
+    const [found, recorded] = record(this.searches, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off, begin: this.tagOf(options.tag) }, target);
+    this.recorded = recorded;
     return { ...found, notes: [...notes.filter(Boolean), ...found.notes] };
+  }
+
+  /** The predictions of each layer for the last record. */
+  lens() {
+    return layersOf(this.model, this.tokenizer, this.recorded);
   }
 
   /**

@@ -52,6 +52,7 @@ const METHODS = {
   },
   translate: ({ text, options }) => task.translate(text, options),
   record: ({ text, options, target }) => task.record(text, options, target),
+  lens: () => task.lens(),
   distribution: (values) => task.distribution(values),
   head: (values) => task.head(values),
   continuations: ({ text, prefix, n, options }) => task.continuations(text, prefix, n, options),

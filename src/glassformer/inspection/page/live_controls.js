@@ -29,8 +29,25 @@ const receivers = new Map(); // of answers, by what was asked
  * @param {string} name @param {object} values @param {(answer: any) => void} receive
  */
 export function ask(name, values, receive) {
-  receivers.set(name, (data) => { if (JSON.stringify(data.values) === JSON.stringify(values)) receive(data.answer); });
+  expect(name, values, receive);
   parent.postMessage({ ask: name, values }, "*");
+}
+
+/**
+ * Expect the answer to what the page around this one asks by itself.
+ * @param {string} name @param {object} values @param {(answer: any) => void} receive
+ */
+function expect(name, values, receive) {
+  receivers.set(name, (data) => { if (JSON.stringify(data.values) === JSON.stringify(values)) receive(data.answer); });
+}
+
+/**
+ * Receive the predictions of each layer; of a live page, they come after the record.
+ * @param {InspectionRecord} record @param {(lens: Record<string, Prediction[]>) => void} receive
+ */
+export function withLens(record, receive) {
+  if (record.live?.hasLens) expect("lens", {}, receive);
+  else receive(record.lens);
 }
 
 /**

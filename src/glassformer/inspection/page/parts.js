@@ -72,11 +72,11 @@ function cell(p) {
 
 /**
  * Logit lens: most probable prediction at each position from the output of each layer.
- * @param {InspectionRecord} record
+ * @param {InspectionRecord} record @param {Record<string, Prediction[]>} predicted by layer
  */
-export function lens(record) {
+export function lens(record, predicted) {
   const side = record.sides.target || record.sides.text;
-  const rows = Object.entries({ ...record.lens, "final output": record.predictions }).reverse();
+  const rows = Object.entries({ ...predicted, "final output": record.predictions }).reverse();
   const single = ["label", "number"].includes(record.predicts);
   const positions = record.predictions.map(([position]) => position).filter((i) => i >= record.first_predicted);
   return el(
@@ -86,7 +86,7 @@ export function lens(record) {
       el("thead", {}, el("tr", {}, el("th", {}, ""),
         positions.map((i) => el("th", { scope: "col" }, single ? record.predicts : visible(side.tokens[i]))))),
       el("tbody", {}, rows.map(([name, row]) =>
-        el("tr", {}, el("th", { scope: "row", title: name in record.lens ? `module path ${name}` : null }, moduleTitle(name)), positions.map((i) => {
+        el("tr", {}, el("th", { scope: "row", title: name in predicted ? `module path ${name}` : null }, moduleTitle(name)), positions.map((i) => {
           const [, , , , best] = row.find(([position]) => position === i);
           const node = el("td", tooltip(best.map(([text, p]) => `${visible(text)} ${digits(p, 3)}`).join(", ")),
             visible(best[0][0]));

@@ -4,27 +4,38 @@ import { balance, digits, ink, moduleParts, pixels, redrawOnThemeChange, reveal,
 import { el } from "./elements.js";
 
 /**
+ * The picture, and a function that shows the predictions of each layer in it.
  * @param {InspectionRecord} record @param {AttentionMap<Matrix>[]} maps
  * @param {() => HTMLDetailsElement} attentionSection
  */
 export function way(record, maps, attentionSection) {
   const sides = Object.keys(record.stream);
-  return el("div", {}, sides.map((name, i) => [
+  /** @type {WayCells} */
+  const cells = new Map();
+  /** @param {Record<string, Prediction[]>} lens */
+  const show = (lens) => {
+    for (const [path, row] of Object.entries(lens)) {
+      const ofLayer = cells.get(moduleParts(path).layer);
+      for (const prediction of row) ofLayer?.[prediction[0]]?.(prediction);
+    }
+  };
+  const node = el("div", {}, sides.map((name, i) => [
     el("h3", {}, name),
-    picture(record, name, maps.filter((a) => a.queries === name), attentionSection),
+    picture(record, name, maps.filter((a) => a.queries === name), attentionSection, i + 1 === sides.length ? cells : new Map()),
     i + 1 < sides.length && el("p", { class: "way-on" }, "↓ what the encoder made of each token: the cross-attention of the decoder takes information from there"),
   ]).flat());
+  return { node, show };
 }
 
 /**
  * The way of one side: tokens, vectors, layers, output.
  * @param {InspectionRecord} record @param {string} name @param {AttentionMap<Matrix>[]} maps
- * @param {() => HTMLDetailsElement} attentionSection
+ * @param {() => HTMLDetailsElement} attentionSection @param {WayCells} cells get the functions of its layers
  */
-function picture(record, name, maps, attentionSection) {
+function picture(record, name, maps, attentionSection, cells) {
   const side = record.sides[name];
   const isLast = name === Object.keys(record.stream).at(-1);
-  const columns = [...vectorColumns(record, name), ...layerColumns(record, name, maps, isLast, attentionSection)];
+  const columns = [...vectorColumns(record, name), ...layerColumns(record, name, maps, attentionSection, cells)];
   if (isLast) columns.push({ head: [el("b", {}, "output")], cell: (i) => word(record.predictions.find(([position]) => position === i)) });
   const arrow = () => el("span", { class: "arrow", "aria-hidden": "true" }, "→");
   const body = side.tokens.map((token, i) => el("tr", { onpointerenter: () => light(i), onpointerleave: () => light(null) },
@@ -64,15 +75,25 @@ function vectorColumns(record, name) {
 
 /**
  * For each layer: its heads, and what it made of each token.
- * @param {InspectionRecord} record @param {string} name @param {AttentionMap<Matrix>[]} maps @param {boolean} isLast
- * @param {() => HTMLDetailsElement} attentionSection @returns {WayColumn[]}
+ * @param {InspectionRecord} record @param {string} name @param {AttentionMap<Matrix>[]} maps
+ * @param {() => HTMLDetailsElement} attentionSection @param {WayCells} cells get the functions of the layers
+ * @returns {WayColumn[]}
  */
-function layerColumns(record, name, maps, isLast, attentionSection) {
+function layerColumns(record, name, maps, attentionSection, cells) {
   const layers = d3.groups(Object.keys(record.stream[name]), (path) => moduleParts(path).layer);
   const norms = layers.map(([, paths]) => unpack(record.stream[name][paths.at(-1)]));
   const largest = d3.max(norms, (row) => d3.max(row)) || 1;
   return layers.map(([layer], k) => {
-    const [path] = isLast ? Object.keys(record.lens).filter((other) => moduleParts(other).layer === layer) : [];
+    const ofLayer = [];
+    cells.set(layer, ofLayer);
+    /** @param {number} i @param {Prediction} [prediction] */
+    const withNorm = (i, prediction) => {
+      const node = word(prediction);
+      node.style.setProperty("--fraction", `${(100 * norms[k][i]) / largest}%`);
+      node.classList.add("norm");
+      node.title = `length of the vector: ${digits(norms[k][i], 2)}`;
+      return node;
+    };
     return {
       head: [el("b", {}, `layer ${layer}`), ...maps.filter((a) => a.layer + 1 === layer).map((a) => el("span", { class: "heads" },
         a.kind === "cross" && el("small", {}, "cross-attention"), Array.from({ length: a.weights.shape[0] }, (_, head) => thumbnail(record, a, head, () => {
@@ -80,10 +101,8 @@ function layerColumns(record, name, maps, isLast, attentionSection) {
           reveal(attentionSection());
         }))))],
       cell: (i) => {
-        const node = word(path && record.lens[path].find(([position]) => position === i));
-        node.style.setProperty("--fraction", `${(100 * norms[k][i]) / largest}%`);
-        node.classList.add("norm");
-        node.title = `length of the vector: ${digits(norms[k][i], 2)}`;
+        const node = withNorm(i);
+        ofLayer[i] = (prediction) => node.replaceWith(withNorm(i, prediction));
         return node;
       },
     };
@@ -91,7 +110,7 @@ function layerColumns(record, name, maps, isLast, attentionSection) {
 }
 
 /**
- * The most probable token of a prediction; an empty cell without one.
+ * A cell with the most probable token of a prediction; empty without one.
  * @param {Prediction} [prediction]
  */
 function word(prediction) {
