@@ -18,7 +18,7 @@ from glassformer.corpora.lines import read_lines
 from glassformer.corpora.misalignment import guess_misalignment
 from glassformer.corpora.pair_formats import format_of
 from glassformer.corpora.read_options import ReadOptions
-from glassformer.errors import ConfigError, CorpusError, UserError
+from glassformer.errors import ColumnsError, ConfigError, CorpusError, UserError
 
 # Any Unicode, with extra weight on what str.splitlines would split at.
 CHARS = st.characters(codec="utf-8", exclude_characters="\n\0") | st.sampled_from("\r\v\f\x1c\x85\u2028\u2029\ufeff")
@@ -38,8 +38,8 @@ def write(path: Path, content: str | bytes) -> Path:
 
 
 def refusal(read) -> str:
-    """The message of the CorpusError that reading to the end raises."""
-    with pytest.raises(CorpusError) as caught:
+    """The message of the error that reading to the end raises."""
+    with pytest.raises(UserError) as caught:
         list(read)
     return str(caught.value)
 
@@ -247,6 +247,87 @@ def test_columns_and_keys_of_other_languages_are_refused(tmp_path, name):
     with pytest.raises(UserError, match=r"texts in [Ff]r\w*,? (and )?[Ee]n\w*, not in en(,| and) de"):
         list(read_pairs([path], languages=("en", "de")))
     assert [x.src for x in read_pairs([path], languages=())] == ["Bonjour"]
+
+
+THREE = "en,de,de_reviewed\na cat,Katze,die Katze\na dog,Hund,der Hund\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "first"),
+    [
+        (["tgt=de_reviewed"], ("a cat", "die Katze")),
+        (["tgt=3"], ("a cat", "die Katze")),
+        (["src=de_reviewed", "tgt=en"], ("die Katze", "a cat")),
+    ],
+)
+def test_a_key_names_one_column_and_the_other_one_is_found(tmp_path, keys, first):
+    path = write(tmp_path / "a.csv", THREE)
+    assert next(read_pairs([path], keys=keys, languages=("en", "de"))).src == first[0]
+    assert next(read_pairs([path], keys=keys, languages=("en", "de"))).tgt == first[1]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (["tgt=de_reviewed"], "columns of source and target are not known"),
+        (["text=de"], "columns of source and target are not known"),
+        (["src=en", "text=de"], "--keys text=de: a pair has no such field"),
+        (["src=en", "tgt=en"], "both column 'en'"),
+    ],
+)
+def test_keys_that_are_no_pair_are_refused(tmp_path, keys, message):
+    path = write(tmp_path / "a.csv", THREE)
+    assert message in refusal(read_pairs([path], keys=keys))
+
+
+def test_a_name_of_several_columns_is_refused(tmp_path):
+    path = write(tmp_path / "a.csv", "en,de,de\na cat,Katze,die Katze\n")
+    for keys in ([], ["src=en", "tgt=de"]):
+        message = refusal(read_pairs([path], keys=keys, languages=("en", "de")))
+        assert "several columns are named 'de': 2, 3" in message
+    assert next(read_pairs([path], keys=["src=1", "tgt=3"])).tgt == "die Katze"
+
+
+def test_an_error_for_one_column_has_no_example_of_two(tmp_path):
+    with pytest.raises(ColumnsError) as caught:
+        list(read_pairs([write(tmp_path / "a.csv", "text\na cat\n")]))
+    assert caught.value.keys == ""
+
+
+def test_quoted_cells_of_tsv_are_read_without_their_quotes(tmp_path):
+    text = '"A ""dog"" runs, fast."\t"Ein ""Hund"" rennt."\nOne cat\tEine Katze\n"a\tb"\t"c\nd"\n'
+    found = [(e.src, e.tgt) for e in read_pairs([write(tmp_path / "a.tsv", text)])]
+    assert found == [('A "dog" runs, fast.', 'Ein "Hund" rennt.'), ("One cat", "Eine Katze"), ("a\tb", "c\nd")]
+
+
+@pytest.mark.parametrize(
+    "header", ["Englisch\tDeutsch", "Source text\tTarget text", "Original\tHuman translation", "EN\tDE"]
+)
+def test_a_header_row_is_no_pair(tmp_path, header):
+    path = write(tmp_path / "a.tsv", f"{header}\nthe cat sat\tdie Katze saß\n")
+    assert [e.src for e in read_pairs([path], languages=("en", "de"))] == ["the cat sat"]
+
+
+def test_a_first_row_that_may_be_a_header_is_named(tmp_path):
+    said = []
+    lines = "".join(f"the cat sat {i} times\tdie Katze saß {i} Mal da\n" for i in range(9))
+    path = write(tmp_path / "a.tsv", f"Quelle\tZiel\n{lines}")
+    assert len(list(read_pairs([path], log=said.append))) == 10
+    assert "the first row, 'Quelle' and 'Ziel', is used as a pair" in said[0]
+    assert "--keys src=Quelle tgt=Ziel" in said[0]
+    assert [e.line for e in read_pairs([path], keys=["src=Quelle", "tgt=Ziel"])] == list(range(2, 11))
+    said.clear()
+    list(read_pairs([write(tmp_path / "b.tsv", lines)], log=said.append))
+    assert said == []
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ()])
+def test_json_keys_that_name_languages_are_found_in_any_order(tmp_path, languages):
+    path = write(tmp_path / "a.jsonl", '{"de": "Katze", "id": 1, "en": "cat"}\n{"de": "Hund", "en": "dog", "id": 2}\n')
+    if languages:
+        assert [(e.src, e.tgt) for e in read_pairs([path], languages=languages)] == [("cat", "Katze"), ("dog", "Hund")]
+    else:
+        assert "--keys src=de tgt=en" in refusal(read_pairs([path]))
 
 
 def test_jsonl_keys_must_not_change(tmp_path):

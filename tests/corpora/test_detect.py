@@ -106,7 +106,7 @@ def test_keys_of_tagged_words_make_the_task(tmp_path, key):
 
 
 AMBIGUOUS = {
-    "other keys": ({"a.jsonl": objects({"en": "a", "fr": "b"})}, "line is {en: str, fr: str}.*--keys src=en tgt=fr"),
+    "other keys": ({"a.jsonl": objects({"a": "a", "b": "b"})}, "line is {a: str, b: str}.*--keys src=a tgt=b"),
     "array": ({"a.json": "[\n1]\n"}, "expected one JSON object per line"),
     "three plain texts": ({"a.txt": PROSE, "b.txt": PROSE, "c.txt": PROSE}, "3 files: cannot infer"),
     "different kinds": ({"a.txt": PROSE, "b.conll": TAGS}, "b.conll: tagging"),

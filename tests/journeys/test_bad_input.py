@@ -438,8 +438,8 @@ def test_doctor_refuses_options_without_effect_on_plain_text(tmp_path):
 def test_doctor_does_not_examine_documents_and_unknown_keys_as_pairs(tmp_path):
     documents = write_lines(tmp_path / "a.jsonl", ['{"text": "a b"}'] * 2)
     refused(glassformer("doctor", documents), 2, "text for causal-lm, which is not checked")
-    other = write_lines(tmp_path / "b.jsonl", ['{"en": "a", "fr": "b"}'] * 2)
-    refused(glassformer("doctor", other), 2, "b.jsonl: cannot infer the task", "--keys src=en tgt=fr")
+    other = write_lines(tmp_path / "b.jsonl", ['{"a": "a", "b": "b"}'] * 2)
+    refused(glassformer("doctor", other), 2, "b.jsonl: cannot infer the task", "--keys src=a tgt=b")
 
 
 @pytest.mark.parametrize("languages", [["en"], ["en", "fr", "de"], ["en", "en"]])

@@ -182,6 +182,12 @@ def test_translations_in_chunks_are_evaluated_as_those_of_the_model(model, corpu
     expected, found = json.loads(own.stdout), json.loads(done.stdout)
     for name in ("BLEU", "chrF2", "TER"):
         assert found[name]["score"] == expected[name]["score"]
+    for option in ("--json", "--align"):
+        out = tmp_path / option.strip("-")
+        translated = glassformer("translate", model, corpus / "dev.en", "--lines", option, "--out", out, *DECODING)
+        assert translated.returncode == 0, translated.stderr
+    assert glassformer(*test, "--json", "--outputs", tmp_path / "json/dev.en", "--interval").stdout == done.stdout
+    refused(glassformer(*test, "--outputs", tmp_path / "align/dev.en"), 1, "more than the translation", "--json")
     low, high = found["BLEU"]["interval"]
     assert low <= found["BLEU"]["score"] <= high
     shouted = write_lines(tmp_path / "shouted", (corpus / "dev.fr").read_text().upper().splitlines())

@@ -108,9 +108,15 @@ def figures(model, dev) -> dict[str, float]:
     return {name: row["score"] for name, row in json.loads(ended.stdout).items() if isinstance(row, dict)}
 
 
-def test_labels_are_learned_said_and_measured(train):
+def test_labels_are_learned_said_and_measured(train, tmp_path):
     model, dev, _ = train("classification")
     assert figures(model, dev)["accuracy"] == 1.0
+    (tmp_path / "other.csv").write_text("text,label\nthe film was great,Good\na very dull plot,bad\n")
+    done = glassformer("evaluate", model, tmp_path / "other.csv")
+    assert (
+        "warning: 1 of 2 labels are not labels of the model: 'Good'.\n  Those of the model: 'bad', 'good'."
+        in done.stderr
+    )
     output = glassformer("run", model, stdin="the film was great\n\na very dull plot\n").stdout
     assert output == "good\n\nbad\n"
     record = json.loads(glassformer("run", model, "--json", stdin="the film was great\n").stdout)

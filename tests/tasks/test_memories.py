@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from glassformer.corpora.memory import Match
+from glassformer.data.dataset import IDS, Dataset
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks import repair
-from glassformer.tasks.memories import memory_of, read_memory
+from glassformer.tasks.memories import memory_of, read_memory, training_text
 from glassformer.tasks.repair import repaired
 from glassformer.tasks.translated import record_of
 from glassformer.tasks.translation import Translator
@@ -52,6 +53,21 @@ def test_an_equal_text_is_not_translated_anew(path):
     assert found.match == Match("the cat sat on the mat", "die Katze saß auf der Matte", 1.0)
     assert (found.log_probs, bool(found.alignment)) == ([], True)
     assert marked.text == "1. ein Hund %s kam"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_training_text_that_the_tokens_do_not_have_is_refused(tmp_path, kind):
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=300, kind=kind, lowercase=kind == "wordpiece")
+    for name, content in tokenizer.files().items():
+        (tmp_path / name).write_text(content)
+    row = (tokenizer.encode("A cat"), tokenizer.encode("Die Katze saß"))
+    Dataset.write(tmp_path / "data" / "train", [row], {"src": IDS, "tgt": IDS}, tokenizer.vocab_size)
+    (tmp_path / "data" / "dev.jsonl").write_text(json.dumps({"src": "A cat", "tgt": "Die Katze saß"}) + "\n")
+    if kind == "bpe":
+        assert list(training_text(tmp_path)) == [("A cat", "Die Katze saß")]
+    else:
+        with pytest.raises(ConfigError, match="2 of 2 texts of its dev set differ"):
+            list(training_text(tmp_path))
 
 
 @pytest.mark.parametrize("options", [{"ban": ("Hund",)}, {"prefix": "der"}])

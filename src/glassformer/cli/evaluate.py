@@ -3,6 +3,7 @@
 import json as json_module
 import re
 import sys
+from collections import Counter
 from dataclasses import asdict
 from itertools import compress
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from glassformer.corpora.example import Example
     from glassformer.metrics import Score
     from glassformer.tasks.base import AnyTask
+
+N_LISTED = 5
+"""Number of labels that a warning names."""
 
 Flags: Any = flags(*DecodeConfig.groups(), exclude=("nbest",))
 
@@ -107,6 +111,8 @@ def evaluate(
         raise ConfigError(f"{sources[0]}: no examples to evaluate on.\n  Give a file that has some.")
     if not any(text.strip() for example in examples for text in task.texts(example)):
         raise ConfigError(f"{sources[0]}: no examples to evaluate on: all its lines are blank.\n  Give another file.")
+    if task.has_classes:
+        warn_of_unknown_labels(task, examples)
     if outputs:
         lines = read_outputs(outputs, pairs)
         scores = Translator.scores_of(lines, examples, **bleu)
@@ -156,12 +162,17 @@ def read_outputs(path: Path, pairs: "Sequence[Example]") -> list[str]:
             writes it.
 
     Raises:
-        CorpusError: it cannot be read, or has another number of lines.
+        CorpusError: it cannot be read, has another number of lines, or lines with more than the translation.
     """
     from glassformer.corpora.lines import read_lines
     from glassformer.errors import CorpusError
 
-    lines, are_used = list(read_lines(path)), [pair.has_both_sides for pair in pairs]
+    lines, are_used = translations_of(list(read_lines(path))), [pair.has_both_sides for pair in pairs]
+    if len(lines) > 1 and all("|||" in line for line in lines if line.strip()):
+        raise CorpusError(
+            f"{path}: its lines have more than the translation, as those of --align and --confidence have.\n"
+            "  Translate without these options, or with --json."
+        )
     if len(lines) == len(pairs):
         return list(compress(lines, are_used))
     if len(lines) == sum(are_used):
@@ -170,6 +181,31 @@ def read_outputs(path: Path, pairs: "Sequence[Example]") -> list[str]:
         f"{path}: {len(lines):,} lines, and the test set has {len(pairs):,} pairs.\n"
         "  Is it the output for this test set? Each pair needs a line, blank if there is no output."
     )
+
+
+def translations_of(lines: list[str]) -> list[str]:
+    """The translations in the lines of `translate --lines`, also with --json."""
+    if not any(lines) or not all(line.startswith("{") for line in lines if line.strip()):
+        return lines
+    try:
+        return [json_module.loads(line)["output"] if line.strip() else "" for line in lines]
+    except (ValueError, KeyError):
+        return lines
+
+
+def warn_of_unknown_labels(task: "AnyTask", examples: "Sequence[Any]") -> None:
+    """Say which labels of the examples the model does not have: it cannot be right about them."""
+    references = task.references(examples)
+    labels = [label for each in references for label in ([each] if isinstance(each, str) else each)]
+    unknown = Counter(label for label in labels if label not in task.labels)
+    if unknown:
+        names = ", ".join(map(repr, list(unknown)[:N_LISTED])) + ", …" * (len(unknown) > N_LISTED)
+        known = ", ".join(map(repr, task.labels[:N_LISTED])) + ", …" * (len(task.labels) > N_LISTED)
+        print(
+            f"warning: {unknown.total():,} of {len(labels):,} labels are not labels of the model: {names}.\n"
+            f"  Those of the model: {known}.",
+            file=sys.stderr,
+        )
 
 
 def examples_key(task: "AnyTask") -> str:

@@ -37,6 +37,10 @@ CLEAR_TGT_NAMES = frozenset({"tgt", "target", "target_text", "translation"})
 SRC_NAMES = CLEAR_SRC_NAMES | {"input", "wrong"}
 TGT_NAMES = CLEAR_TGT_NAMES | {"output", "right"}
 """Names of source and target in a table of two columns."""
+SRC_WORDS = frozenset({"src", "source", "original"})
+TGT_WORDS = frozenset({"tgt", "target", "translation", "translated"})
+TEXTS_OF_PAIRS = frozenset({"text", "segment", "sentence", "string", "language"})
+"""Last words of the names of two columns with source and target; and what may follow them: Source text."""
 LABELED_NAMES = frozenset({"text", "sentence", "label", "class"})
 """Names of columns beside which source and target are not known to be pairs."""
 _LANGUAGES = {*CODES, *CODES.values()}
@@ -203,7 +207,15 @@ def is_pair_header(cells: Sequence[str]) -> bool:
         return False
     if all(map(is_language, cells)):
         return language_code(cells[0]) != language_code(cells[1])
-    return normalized(cells[0]) in SRC_NAMES and normalized(cells[1]) in TGT_NAMES
+    if normalized(cells[0]) in SRC_NAMES and normalized(cells[1]) in TGT_NAMES:
+        return True
+    return name_languages(*cells) or (_names_side(cells[0], SRC_WORDS) and _names_side(cells[1], TGT_WORDS))
+
+
+def _names_side(column: str, words: frozenset[str]) -> bool:
+    """Whether the name of a column ends with one of some words, such as source in "Source text"."""
+    parts = words_of_name(column) if len(column) <= MAX_NAME_CHARS else []
+    return bool(parts) and parts[-2 if parts[-1] in TEXTS_OF_PAIRS and len(parts) > 1 else -1] in words
 
 
 def language_code(column: str) -> str:
@@ -236,8 +248,13 @@ def language_columns(names: Sequence[str], languages: Sequence[str]) -> tuple[in
 
 def are_other_languages(names: Sequence[str], languages: Sequence[str]) -> bool:
     """Whether two columns are named by languages, and not both by those that are asked for."""
-    is_of_languages = is_pair_header(names) and normalized(names[0]) not in SRC_NAMES
-    return is_of_languages and all(languages) and len(languages) == 2 and not language_columns(names, languages)
+    return (
+        is_pair_header(names)
+        and all(map(is_language, names))
+        and all(languages)
+        and len(languages) == 2
+        and not language_columns(names, languages)
+    )
 
 
 def pair_columns(names: Sequence[str], languages: Sequence[str] = ()) -> tuple[str, str] | None:
@@ -287,6 +304,14 @@ def is_header(first: Sequence[str], body: Sequence[Sequence[str]], keys: Iterabl
     are_new = all(not cell or cell not in values for cell, values in below)
     has_languages = len({language_code(cell) for cell in cells if is_language(cell)}) > 1
     return bool(columns) and are_new and (has_languages or (has_labels and has_texts))
+
+
+def may_be_header(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row of a table without known names may be a header: short cells above long texts."""
+    lengths = [len(cell.split()) for row in rows for cell in row if cell.strip()]
+    are_names = all(0 < len(cell) <= MAX_NAME_CHARS and not re.search(r"[\d.,;:!?]", cell) for cell in cells)
+    longest = max((len(cell.split()) for cell in cells), default=0)
+    return are_names and bool(lengths) and MIN_WORDS * longest <= sum(lengths) / len(lengths)
 
 
 def _label_order(values: Sequence[str]) -> tuple[bool, bool, int, bool]:

@@ -1,11 +1,13 @@
 """Readers of parallel corpora: two files of plain text, or files of pairs, optionally gzip-compressed."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from glassformer.corpora.bilingual import Counts, Languages, read_catalogue_pairs, read_entries
+from glassformer.corpora.columns import may_be_header
 from glassformer.corpora.example import Example
 from glassformer.corpora.languages import language_pair
 from glassformer.corpora.lines import (
@@ -201,7 +203,8 @@ def read_pairs(
 def _read_one(file: PairFiles, asked: Languages, log: Callable[[str], None] | None) -> Iterator[Example]:
     path = str(file.src)
     if table := open_pair_table(file.src, file.format, file.keys, asked):
-        if log and all(column.isdecimal() for column in file.keys.values()):  # names are found in the header row
+        are_named = len(file.keys) == 2 and not all(column.isdecimal() for column in file.keys.values())
+        if log and not are_named:  # else the user knows which are used
             found = "source = column {!r}, target = column {!r}".format(*table.names)
             advice = "Other columns: --keys src=… tgt=…" if table.table.has_header else "The first row is a pair."
             log(f"{path}: {table.table.description()}; {found}. {advice}")
@@ -212,6 +215,14 @@ def _read_one(file: PairFiles, asked: Languages, log: Callable[[str], None] | No
     encoding = encoding_of(file.src, file.format)
     if log and encoding.description:
         log(f"{path}: tab-separated, {encoding.description}, no header row; source = column '1', target = column '2'.")
+    if log and file.format == "tsv" and not is_stream(file.src):
+        rows = [line.split("\t") for line in first_lines(file.src, N_DETECTION_LINES)]
+        if rows and len(rows[0]) == 2 and may_be_header(rows[0], rows[1:]):
+            first, second = rows[0]
+            log(
+                f"{path}: the first row, {first!r} and {second!r}, is used as a pair. If it is a header, delete it, or"
+                f" name the columns: --keys {shlex.quote(f'src={first}')} {shlex.quote(f'tgt={second}')}"
+            )
     for number, line in enumerate(read_lines(file.src, encoding.recode), 1):
         try:
             src, tgt = parser.parse(line)

@@ -21,7 +21,7 @@ from glassformer.corpora.lines import (
     refuse_streams,
     suffix_of,
 )
-from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, summary_keys
+from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, named_texts, summary_keys
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
 from glassformer.corpora.tagged import SPAN_TAG, suggest_tagging_keys, tagging_keys
@@ -100,7 +100,7 @@ def _task_of(path: Path, options: ReadOptions, *, lenient: bool) -> TaskName:
         case ".json" if any(map(_SQUAD.search, islice(byte_lines(path), N_DETECTION_LINES))):
             return "question-answering"
         case ".jsonl" | ".json" | ".ndjson":
-            return _task_of_objects(path, field_keys, lenient=lenient)
+            return _task_of_objects(path, field_keys, options.languages, lenient=lenient)
         case ".csv":
             return _task_of_table(path, field_keys, options, lenient=lenient)
         case _ if {"src", "tgt"} <= field_keys.keys():  # of a table, or of the dev set of parallel text
@@ -118,9 +118,9 @@ def _task_of(path: Path, options: ReadOptions, *, lenient: bool) -> TaskName:
 def _task_of_table(path: Path, field_keys: Mapping[str, str], options: ReadOptions, *, lenient: bool) -> TaskName:
     table = open_table(path, field_keys.values(), format=options.format, whole=False, lenient=lenient)
     indices = table.indices(field_keys)
-    if {"src", "tgt"} <= indices.keys():
+    if {"src", "tgt"} & indices.keys():
         return "translation"
-    if {"text", "summary"} <= indices.keys():
+    if "summary" in indices:
         return "summarization"
     if table.has_header and not field_keys and pair_columns(table.names, options.languages):
         return "translation"
@@ -130,8 +130,8 @@ def _task_of_table(path: Path, field_keys: Mapping[str, str], options: ReadOptio
         guess = guess_columns(table.values(), has_names=table.has_header)
         if guess.problem and _are_pairs(table):
             return "translation"
-        if not field_keys:
-            check_known(guess, path, table.outline())
+        if not field_keys or "label" not in guess.fields:
+            check_known(guess, path, table.outline(), may_be_pairs=True)
         indices = table.indices(guess.fields)
     cells = [row[indices["label"]] for row in table.sample if len(row) == len(table.names)]
     return task_of_labels([cell for cell in cells if cell.strip()], table.names[indices["label"]])
@@ -145,7 +145,7 @@ def _are_pairs(table: Table) -> bool:
     return not any(len(cells) >= 4 and len(set(cells)) <= max(2, len(cells) // 10) for cells in table.values().values())
 
 
-def _task_of_objects(path: Path, field_keys: Mapping[str, str], *, lenient: bool) -> TaskName:
+def _task_of_objects(path: Path, field_keys: Mapping[str, str], languages: Sequence[str], *, lenient: bool) -> TaskName:
     records = read_each(path, field_keys, Encoding(lenient=lenient).recode)
     sample = [record for _, record in islice(records, N_DETECTION_LINES)]
     objects = [record for record in sample if not isinstance(record, CorpusError)]
@@ -156,7 +156,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str], *, lenient: bool
     keys = first.keys()
     if "task" in keys:
         return "multitask"
-    if keys in ({"src", "tgt"}, {"translation"}):
+    if keys in ({"src", "tgt"}, {"translation"}) or named_texts(first, languages):
         return "translation"
     if {"words", "tags"} <= keys or (not field_keys and tagging_keys(first)):
         return "tagging"

@@ -168,8 +168,11 @@ def object_fields(path: Path, log: Log = lambda message: None, recode: Recode | 
     return dict(guess.fields)
 
 
-def check_known(guess: Guess, path: Path, outline: str) -> None:
+def check_known(guess: Guess, path: Path, outline: str, *, may_be_pairs: bool = False) -> None:
     """Check that the columns of labeled text are known.
+
+    Args:
+        may_be_pairs: the table may be one of translations instead.
 
     Raises:
         ColumnsError: they are not; with the header, two rows, and a suggestion.
@@ -177,9 +180,9 @@ def check_known(guess: Guess, path: Path, outline: str) -> None:
     if guess.problem:
         raise ColumnsError(
             f"{name(path)}: the columns of text and label are not known: {guess.problem}.\n{outline}\n"
-            "  Name them, by name or number: --keys text=COLUMN label=COLUMN, for a pair also text2=COLUMN; or for a"
-            " translation --keys src=COLUMN tgt=COLUMN.",
-            guess.option(),
+            "  Name them, by name or number: --keys text=COLUMN label=COLUMN, for a pair also text2=COLUMN"
+            + ("; or for a translation --keys src=COLUMN tgt=COLUMN." if may_be_pairs else "."),
+            guess.option() if may_be_pairs or "label" in guess.fields else "",
         )
 
 

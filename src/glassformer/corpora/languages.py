@@ -82,7 +82,7 @@ def has_columns_of(path: Path, format: str | None, languages: Sequence[str]) -> 
                 record = parse_json(next(first_lines(path, 1), ""))
             except LineError:  # the command reports it
                 return False
-            texts = record.get("translation") if isinstance(record, dict) else None
+            texts = record.get("translation", record) if isinstance(record, dict) else None
             return isinstance(texts, dict) and language_columns(list(texts), languages) is not None
     return False
 

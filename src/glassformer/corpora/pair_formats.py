@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from glassformer.corpora.bilingual import ARCHIVES, SUFFIXES, both_sided_format
-from glassformer.corpora.columns import are_other_languages, pair_columns
+from glassformer.corpora.columns import are_other_languages, is_language, pair_columns
 from glassformer.corpora.jsonl import SURROGATE, outline, parse_json, replaced, select_fields, suggest_keys
 from glassformer.corpora.lines import LineError, suffix_of
 from glassformer.errors import ConfigError
@@ -51,7 +51,8 @@ class Tsv:
 
 class Jsonl:
     """Pairs as JSON objects: {"src": …, "tgt": …}, {"translation": {"en": …, "fr": …}}, a text with its summary (see
-    SUMMARY_KEYS), or with the keys given by `field_keys`. All lines must have the keys of the first line.
+    SUMMARY_KEYS), with keys that name source and target as columns do (`pair_columns`), or with the keys given by
+    `field_keys`. All lines must have the keys of the first line.
     """
 
     def __init__(self, field_keys: Mapping[str, str] | None = None, languages: Sequence[str] = ()) -> None:
@@ -67,6 +68,8 @@ class Jsonl:
         """Where it has the texts."""
         self.nested = False
         self.keys: tuple[str, str] | None = None
+        self.named: tuple[str, str] | None = None
+        """The keys of the first line, if they name source and target in another way."""
 
     def parse(self, line: str) -> tuple[str, str]:
         """Source and target of a line. Under "translation", the keys are those of the languages; if these are not
@@ -98,6 +101,13 @@ class Jsonl:
         if isinstance(record, dict) and (names := summary_keys(record)):
             self.paths = self.paths if self.field_keys else names
             record = {"src": record[names[0]], "tgt": record[names[1]]}
+        elif isinstance(record, dict) and record.keys() not in ({"src", "tgt"}, {"translation"}) and self.keys is None:
+            if are_other_languages(list(record), self.languages):
+                raise self._line_error(f"texts in {', '.join(record)}, not in {', '.join(self.languages)}", line)
+            self.named = named_texts(record, self.languages)
+        if isinstance(record, dict) and self.named and set(self.named) <= record.keys():
+            self.paths = self.named
+            record = {"src": record[self.named[0]], "tgt": record[self.named[1]]}
         nested = isinstance(record, dict) and record.keys() == {"translation"}
         pair = record["translation"] if nested and isinstance(record, dict) else record
         if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
@@ -121,10 +131,17 @@ class Jsonl:
 
     def _line_error(self, problem: str, line: str, record: object = None) -> LineError:
         suggested = suggest_keys([record]) if isinstance(record, dict) else None
+        if (
+            isinstance(record, dict)
+            and len(named := [key for key in record if is_language(key) and isinstance(record[key], str)]) == 2
+        ):
+            suggested = "--keys src={} tgt={}".format(*named)
+        expected = '{"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}'
+        if self.named:
+            expected = "{{{!r}: …, {!r}: …}}".format(*self.named)
         return LineError(
             "malformed",
-            'expected {"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}, the same on every line: '
-            f"{problem}.\n  The line begins {line[:40]!r}",
+            f"expected {expected}, the same on every line: {problem}.\n  The line begins {line[:40]!r}",
             f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}",
         )
 
@@ -134,6 +151,12 @@ class Jsonl:
         for path, text in zip(self.paths, (src, tgt), strict=True):
             record = replaced(record, path, text)
         return json.dumps(record, ensure_ascii=False)
+
+
+def named_texts(record: Mapping[str, object], languages: Sequence[str] = ()) -> tuple[str, str] | None:
+    """The keys of two texts of a JSON object that name source and target as columns do; None if there are none."""
+    keys = pair_columns(list(record), languages)
+    return keys if keys and all(isinstance(record[key], str) for key in keys) else None
 
 
 def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:

@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from glassformer.corpora.columns import are_other_languages, is_pair_header, name_languages, pair_columns
+from glassformer.corpora.columns import (
+    MAX_NAME_CHARS,
+    are_other_languages,
+    is_pair_header,
+    name_languages,
+    pair_columns,
+)
 from glassformer.corpora.encoding import Encoding, detect_encoding
 from glassformer.corpora.lines import is_stream, name, read_lines
 from glassformer.corpora.pair_formats import summary_keys
-from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
+from glassformer.corpora.tables import N_SAMPLE, SAMPLE_BYTES, Table, has_quoted_cells, open_table
 from glassformer.errors import ColumnsError, ConfigError
 
 
@@ -71,26 +77,47 @@ def open_pair_table(
         ColumnsError: the columns of source and target are not known.
         ConfigError: there is no such column, or the columns are named by other languages.
     """
-    if format not in ("csv", "tsv") or (format == "tsv" and not keys and not _has_pair_header(path, languages)):
+    if format not in ("csv", "tsv") or (format == "tsv" and not keys and not _is_table(path, languages)):
         return None
     table = open_table(path, keys.values(), format=format, whole=whole, lenient=lenient)
     indices = table.indices(keys)
-    fields = next((pair for pair in (("src", "tgt"), ("text", "summary")) if set(pair) <= indices.keys()), None)
-    if fields:
-        return _with_header(PairTable(table, *(indices[field] for field in fields)))
-    found: Sequence[str] | None = None
-    if table.has_header:
-        check_languages(path, table.names, languages)
-        found = pair_columns(table.names, languages) or summary_keys(dict.fromkeys(table.names))
-    columns = [table.index(column) for column in found or ()]
-    if len(columns) != 2 or columns[0] is None or columns[1] is None:
-        first, *_, last = [*table.names, *table.names] or ["COLUMN", "COLUMN"]
-        raise ColumnsError(
-            f"{name(path)}: the columns of source and target are not known.\n{table.outline()}\n"
-            "  Name them, by name or number: --keys src=COLUMN tgt=COLUMN",
-            f"--keys {shlex.quote('src=' + first)} {shlex.quote('tgt=' + last)}",
+    names = ("src", "tgt") if not keys or {"src", "tgt"} & keys.keys() else ("text", "summary")
+    if other := next((field for field in keys if field not in names), None):
+        raise ConfigError(
+            f"{name(path)}: --keys {other}={keys[other]}: a pair has no such field.\n"
+            "  Name its columns: --keys src=COLUMN tgt=COLUMN"
         )
-    return PairTable(table, columns[0], columns[1])
+    if not set(names) <= indices.keys():
+        if table.has_header:
+            check_languages(path, table.names, languages)
+            found = summary_keys(dict.fromkeys(table.names))
+            if names == ("src", "tgt"):
+                found = pair_columns(table.names, languages) or found
+            indices = table.indices(dict(zip(names, found or (), strict=False))) | indices
+        elif not keys and table.delimiter == "\t" and len(table.names) == 2:
+            indices = {"src": 0, "tgt": 1}
+    if not set(names) <= indices.keys():
+        raise unknown_columns(table)
+    src, tgt = (indices[field] for field in names)
+    if src == tgt:
+        raise ConfigError(
+            f"{name(path)}: source and target are both column {table.names[src]!r}.\n{table.outline()}\n"
+            "  Name two columns: --keys src=COLUMN tgt=COLUMN"
+        )
+    return _with_header(PairTable(table, src, tgt)) if keys else PairTable(table, src, tgt)
+
+
+def unknown_columns(table: Table) -> ColumnsError:
+    """The error for a table whose columns of source and target are not known, with an example of what to name."""
+    names = table.names
+    if not table.has_header and table.sample and all(0 < len(cell) <= MAX_NAME_CHARS for cell in table.sample[0]):
+        names = table.sample[0]  # which may be a header
+    example = f"--keys {shlex.quote('src=' + names[0])} {shlex.quote('tgt=' + names[-1])}" if len(names) > 1 else ""
+    return ColumnsError(
+        f"{name(table.path)}: the columns of source and target are not known.\n{table.outline()}\n"
+        "  Name them, by name or number: --keys src=COLUMN tgt=COLUMN",
+        example,
+    )
 
 
 def _with_header(pairs: PairTable) -> PairTable:
@@ -130,5 +157,9 @@ def first_lines(path: Path, n: int) -> Iterator[str]:
     return islice(read_lines(path, detect_encoding(path, SAMPLE_BYTES, lenient=True).recode), n)
 
 
-def _has_pair_header(path: Path, languages: Sequence[str]) -> bool:
-    return not is_stream(path) and any(pair_columns(line.split("\t"), languages) for line in first_lines(path, 1))
+def _is_table(path: Path, languages: Sequence[str]) -> bool:
+    """Whether a TSV file has a header row of pairs, or quoted cells."""
+    if is_stream(path):
+        return False
+    lines = list(first_lines(path, N_SAMPLE))
+    return has_quoted_cells(lines) or any(pair_columns(line.split("\t"), languages) for line in lines[:1])

@@ -59,11 +59,20 @@ class Table:
         return {column: [row[i] for row in rows] for i, column in enumerate(self.names)}
 
     def index(self, column: str) -> int | None:
-        """Index of a column, by its name, its name in another case, or its number, counted from 1."""
+        """Index of a column, by its name, its name in another case, or its number, counted from 1.
+
+        Raises:
+            ConfigError: several columns have the name.
+        """
         for key in (lambda text: text, normalized):
-            names = [key(each) for each in self.names]
-            if key(column) in names:
-                return names.index(key(column))
+            numbers = [number for number, each in enumerate(self.names, 1) if key(each) == key(column)]
+            if len(numbers) > 1:
+                raise ConfigError(
+                    f"{name(self.path)}: several columns are named {column!r}: {', '.join(map(str, numbers))}.\n"
+                    f"  Name one by its number, for instance --keys FIELD={numbers[-1]}, or rename the others."
+                )
+            if numbers:
+                return numbers[0] - 1
         is_number = column.isdecimal() and 1 <= int(column) <= len(self.names)
         return int(column) - 1 if is_number else None
 
@@ -74,7 +83,7 @@ class Table:
             keys: field -> column.
 
         Raises:
-            ConfigError: there is no such column.
+            ConfigError: there is no such column, or several have its name.
         """
         indices = {field: self.index(column) for field, column in keys.items()}
         for field, index in indices.items():
@@ -144,7 +153,7 @@ def open_table(
     n_before = int(named is not None)
     lines = lines[n_before:]
     delimiter = named[1] if named else "\t" if format == "tsv" else find_delimiter(lines, path)
-    is_quoted = delimiter != "\t" or _has_quoted_cells(lines)
+    is_quoted = delimiter != "\t" or has_quoted_cells(lines)
     table = Table(path, delimiter, is_quoted, encoding, (), False, (), n_before)
     rows = [tuple(cells) for _, cells in islice(table.rows(), N_SAMPLE)]
     first = rows[0] if rows else ()
@@ -187,7 +196,7 @@ def find_delimiter(lines: Sequence[str], path: Path) -> str:
     return best if regularity(best)[0] > 0 else usual
 
 
-def _has_quoted_cells(lines: Sequence[str]) -> bool:
+def has_quoted_cells(lines: Sequence[str]) -> bool:
     """Whether the cells of a TSV file are quoted as in CSV: some are quoted, and all that begin with a quote end so."""
     if not any('"' in line for line in lines):
         return False

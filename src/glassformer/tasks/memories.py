@@ -1,5 +1,6 @@
 """Translation memories in translations."""
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,10 @@ from glassformer.tasks.texts import evenly_spaced
 from glassformer.tokens.codes import code_ids
 from glassformer.tokens.tags import tags_of
 from glassformer.tokens.tokenizer import Tokenizer
+
+SIDES = "src", "tgt"
+N_CHECKED, MIN_KEPT = 100, 0.9
+"""Number of lines of a dev set that are checked, and fraction of their texts that the tokens must have whole."""
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
@@ -92,6 +97,26 @@ def check_are_pairs(files: Sequence[Path]) -> None:
             )
 
 
+def check_keeps_text(folder: Path, tokenizer: Tokenizer) -> None:
+    """Check that the training text of a run folder, which is stored as tokens, can be read from them: in most lines of
+    its dev set, the tokens have the whole text.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    path = folder / "data" / "dev.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    records = map(json.loads, evenly_spaced(lines, N_CHECKED))
+    texts = [(t, record[side].strip()) for record in records for t, side in zip(tokenizer.sides, SIDES, strict=True)]
+    kept = [t.decode(t.encode(text)).strip() == text for t, text in texts]
+    if texts and sum(kept) < MIN_KEPT * len(texts):
+        raise ConfigError(
+            f"{folder}: its training text is stored as tokens, which do not have all of it: {len(kept) - sum(kept)} of"
+            f" {len(kept)} texts of its dev set differ (--tokenizer word or wordpiece, --lowercase).\n"
+            "  Give the text itself to --memory; corrections (update) need a model with --tokenizer bpe."
+        )
+
+
 def training_text(folder: Path) -> Iterator[tuple[str, str]]:
     """Pairs of the training of a run folder, as they are in its files."""
     return ((src, tgt) for _, src, tgt in tagged_training_text(folder))
@@ -102,10 +127,14 @@ def tagged_training_text(folder: Path, n: int | None = None) -> Iterator[tuple[s
 
     Args:
         n: number of evenly spaced ones. Default: all.
+
+    Raises:
+        ConfigError: the tokens do not have the text.
     """
     tokenizer = Tokenizer.from_folder(folder)
+    check_keeps_text(folder, tokenizer)
     tags = {token_id: tag for tag, token_id in tags_of(tokenizer).items()}
-    dataset = Dataset(folder / "data" / "train", ("src", "tgt"))
+    dataset = Dataset(folder / "data" / "train", SIDES)
     codes = set(code_ids(tokenizer).values())
     for i in evenly_spaced(range(len(dataset)), n):
         src, tgt = dataset[i]
