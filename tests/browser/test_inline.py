@@ -92,7 +92,7 @@ def test_spans_are_taken_out_alike(inline):
 
 
 OUTPUTS = ["eins", "zwei. ", " ", " ", "drei,", "(vier", "&amp;", "!", "“”", " :", ": ,", "-", '""', "/"]
-OUTPUTS += ["文件を", "「保存", "」", "、", "ファイル", "ไฟล์", "（"]
+OUTPUTS += ["文件を", "「保存", "」", "、", "ファイル", "ไฟล์", "（", "。", "。", "？"]
 
 
 def test_units_are_the_same(inline):

@@ -23,6 +23,7 @@ BEFORE_SPAN = " \t([{–—-"
 """Characters that belong to a span at the beginning or the end of a text, between it and the sentence."""
 
 FINAL = ".!?…。！？"
+FULL_WIDTH_ENDS = {".": "。", "!": "！", "?": "？"}
 BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f"
 """Punctuation after which a part of a sentence begins, and the space that French writes before it."""
 
@@ -275,9 +276,16 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
             texts.append(span.text if is_joined else f"{span.text} ")
     for at, i in reversed(insertions([span.text for span in detached.inner], offsets)):
         output = output[:at] + texts[i] + output[at:]
-    if detached.after and (detached.core[-1:] not in FINAL or detached.is_end_borrowed):
-        output = output.rstrip(FINAL + " ")
-    return detached.before + output + detached.after
+    after = detached.after
+    if after and (detached.core[-1:] not in FINAL or detached.is_end_borrowed):
+        bare = output.rstrip(FINAL + " ")
+        mark, end = output[len(bare) :].strip(), len(after.rstrip())
+        if mark and mark == FULL_WIDTH_ENDS.get(after[end - 1 : end]):
+            after = after[: end - 1] + mark + after[end:]
+        output = bare
+    if UNSPACED_SIGN.match(output[-1:]):
+        after = after.removeprefix(" ")
+    return detached.before + output + after
 
 
 def opens(span: str) -> bool:

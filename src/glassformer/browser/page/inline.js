@@ -5,6 +5,8 @@ import { strip, wordSpans } from "./text.js";
 const AFTER_SPAN = " \t,.;:!?)]}–—-";
 const BEFORE_SPAN = " \t([{–—-";
 const FINAL = ".!?…。！？";
+/** @type {Record<string, string>} */
+const FULL_WIDTH_ENDS = { ".": "。", "!": "！", "?": "？" };
 const BREAKS = ".,;:!?…。，、；：！？ \u00a0\u202f";
 const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
 const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
@@ -331,8 +333,16 @@ export class Inline {
     });
     for (const [at, i] of this.insertions(inner.map((span) => span.text), offsets).reverse()) output = output.slice(0, at) + texts[i] + output.slice(at);
     const isOpen = core !== "" && !FINAL.includes(core.at(-1));
-    if (after && (isOpen || isEndBorrowed)) output = cut(output, `${FINAL} `);
-    return before + output + after;
+    let rest = after;
+    if (after && (isOpen || isEndBorrowed)) {
+      const bare = cut(output, `${FINAL} `);
+      const mark = strip(output.slice(bare.length));
+      const end = rightStrip(after).length;
+      if (mark && mark === FULL_WIDTH_ENDS[after[end - 1]]) rest = after.slice(0, end - 1) + mark + after.slice(end);
+      output = bare;
+    }
+    if (rest[0] === " " && this.unspacedSign.test(lastOf(output))) rest = rest.slice(1);
+    return before + output + rest;
   }
 
   /**
