@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from glassformer.config import JsonObject
+from glassformer.corpora.corpus import detect_format
 from glassformer.corpora.languages import languages_of
-from glassformer.corpora.lines import read_lines
+from glassformer.corpora.lines import check_readable, read_lines
 from glassformer.corpora.words import letters_of
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
@@ -65,6 +66,11 @@ class Direction:
     model_option: str
     folder: str
 
+    @property
+    def language(self) -> str:
+        """Which language the monolingual text is in, for messages: source or target."""
+        return "target" if self.side else "source"
+
 
 BACK = Direction("--more-tgt", 1, "reverse_model", "back")
 FORWARD = Direction("--more-src", 0, "forward_model", "forward")
@@ -89,11 +95,13 @@ def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False
     if config.threads:
         set_n_threads(config.threads)  # also of the models that translate
     languages = languages_of(config.src, config.tgt, config.keys, config.languages)
+    more = {direction: files for direction, files in ((BACK, config.more_tgt), (FORWARD, config.more_src)) if files}
+    for direction, files in more.items():
+        check_are_lines(direction, files)
     make_run_folder(config.out)
     folder = config.out / FOLDER
     check_is_own_run(config, folder)
     models = {direction: getattr(config, direction.model_option) for direction in (BACK, FORWARD)}
-    more = {direction: files for direction, files in ((BACK, config.more_tgt), (FORWARD, config.more_src)) if files}
     update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder)}
     update |= {**PLAIN_TEXT, "languages": languages, "more_tgt": (), "more_src": ()}
     plain = config.model_copy(update={**update, "reverse_model": None, "forward_model": None})
@@ -125,6 +133,23 @@ def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False
         tags = plain.tags or (NO_TAG,) * len(plain.src)
         all_files["tags"] = (*tags, *(TAG if direction is BACK else NO_TAG for direction in made))
     return train(plain.model_copy(update=all_files), quiet=quiet)
+
+
+def check_are_lines(direction: Direction, files: Sequence[Path]) -> None:
+    """Check that files of monolingual text can be read and are plain text, before anything is trained.
+
+    Raises:
+        CorpusError: a file cannot be read.
+        ConfigError: a file is a table or has another format.
+    """
+    check_readable(*files)
+    for path in files:
+        if (format := detect_format(path)) != "lines":
+            raise ConfigError(
+                f"{direction.option} {path}: its format is {format}, not plain text with one sentence on each line.\n"
+                f"  Write the sentences in the {direction.language} language to a text file, one on each line and"
+                " nothing else, and name that file."
+            )
 
 
 def pairs_by_file(config: TrainConfig) -> list[list[tuple[str, str]]]:
@@ -195,10 +220,9 @@ def usable_texts(
         is_swapped = other.is_known and sum(map(other.has, long)) > len(long) / 2
         swapped = FORWARD.option if direction is BACK else BACK.option
         advice = f"It is like the text of the other side: {swapped}" if is_swapped else "Check the file"
-        name = "target" if side else "source"
         raise CorpusError(
-            f"{files[0]}: {len(foreign):,} of {len(long):,} lines are not in the language of the {name} side"
-            f" (first: {next(iter(foreign))[:60]!r}).\n  {advice}."
+            f"{files[0]}: {len(foreign):,} of {len(long):,} lines are not in the language of the {direction.language}"
+            f" side (first: {next(iter(foreign))[:60]!r}).\n  {advice}."
         )
     if foreign:
         log(f"{direction.option}: {len(foreign):,} lines in another language were left out.")
