@@ -70,7 +70,7 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     answers = ask(teacher, sources, folder, log)
     of_chats = isinstance(teacher, EndpointTeacher)
     pairs = used_pairs(sources, references, answers, config, log, of_chats=of_chats)
-    languages = config.languages or languages_of(config.src, config.tgt or config.dev_tgt, config.keys)
+    languages = languages_of_student(config)
     files = folder / "train.src", folder / "train.tgt"
     write_pairs(files, [*pairs, *zip(sources, references, strict=False)])
     new: JsonObject = {"src": (files[0],), "tgt": (files[1],), "languages": languages}
@@ -78,6 +78,13 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     if references and not config.init_from:  # each source is there twice
         new["vocab_size"] = config.vocab_size or vocab_size_for(len(sources))
     return train(config.model_copy(update={**new, **PLAIN_TEXT}), quiet=quiet)
+
+
+def languages_of_student(config: TrainConfig) -> tuple[str, ...]:
+    """Codes of source and target language; empty if they are not known. Sources without references have the target
+    language of the dev set."""
+    tgt = config.tgt if has_references(config) else config.dev_tgt
+    return config.languages or languages_of(config.src, tgt, config.keys)
 
 
 def has_begun(folder: Path) -> bool:
@@ -238,7 +245,12 @@ def make_teacher(
         check_is_not_student(folders, config.out)
         n = beam or 4
         options = DecodeConfig(beam=n, nbest=n if has_references(config) else 1, precision="auto")
-        return ModelTeacher(folders, options, device=config.device)
+        teacher = ModelTeacher(folders, options, device=config.device)
+        teacher.task.check_direction(
+            languages_of_student(config),
+            "Name such a teacher. If the text has other languages than its file names say, give them with --languages.",
+        )
+        return teacher
     if len(names) > 1:
         raise ConfigError("several teachers, one of them a server.\n  Name one server, or model folders.")
     if beam:

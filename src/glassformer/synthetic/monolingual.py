@@ -67,6 +67,11 @@ class Direction:
     folder: str
 
     @property
+    def flag(self) -> str:
+        """The option that gives the model, on the command line."""
+        return "--" + self.model_option.replace("_", "-")
+
+    @property
     def language(self) -> str:
         """Which language the monolingual text is in, for messages: source or target."""
         return "target" if self.side else "source"
@@ -98,10 +103,10 @@ def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False
     more = {direction: files for direction, files in ((BACK, config.more_tgt), (FORWARD, config.more_src)) if files}
     for direction, files in more.items():
         check_are_lines(direction, files)
+    teachers = {direction: given_teacher(direction, config, languages) for direction in more}
     make_run_folder(config.out)
     folder = config.out / FOLDER
     check_is_own_run(config, folder)
-    models = {direction: getattr(config, direction.model_option) for direction in (BACK, FORWARD)}
     update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder)}
     update |= {**PLAIN_TEXT, "languages": languages, "more_tgt": (), "more_src": ()}
     plain = config.model_copy(update={**update, "reverse_model": None, "forward_model": None})
@@ -115,13 +120,13 @@ def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False
     for direction, files in more.items():
         texts = usable_texts(direction, files, pairs, plain, log)
         made[direction] = folder / f"{direction.folder}.src", folder / f"{direction.folder}.tgt"
-        n_made += translated(direction, texts, pairs, made[direction], models[direction], plain, log, quiet=quiet)
+        n_made += translated(direction, texts, pairs, made[direction], teachers[direction], plain, log, quiet=quiet)
     weights = plain.weights or (1.0,) * len(plain.src)
     n_used = sum(weight * len(part) for weight, part in zip(weights, pairs_by_file(plain), strict=True))
     n_times = max(1, min(MAX_REPETITIONS, round(n_made / n_used)))
     times = f", {n_times} times" if n_times > 1 else ""
     log(f"Training text: {round(n_used):,} pairs{times}, and {n_made:,} with a translation by a model.")
-    n_trained = sum(models[direction] is None for direction in more)
+    n_trained = sum(teacher is None for teacher in teachers.values())
     all_files: JsonObject = {
         "src": (*plain.src, *(src for src, _ in made.values())),
         "tgt": (*plain.tgt, *(tgt for _, tgt in made.values())),
@@ -150,6 +155,35 @@ def check_are_lines(direction: Direction, files: Sequence[Path]) -> None:
                 f"  Write the sentences in the {direction.language} language to a text file, one on each line and"
                 " nothing else, and name that file."
             )
+
+
+def given_teacher(direction: Direction, config: TrainConfig, languages: Sequence[str]) -> ModelTeacher | None:
+    """The model that the user gave to translate monolingual text. None: it is trained.
+
+    Args:
+        languages: source and target language of the training; empty if they are not known.
+
+    Raises:
+        CheckpointError: there is no model in the folder.
+        ConfigError: the model does not translate, or in another direction.
+    """
+    folder: Path | None = getattr(config, direction.model_option)
+    if folder is None:
+        return None
+    check_is_not_student([folder], config.out)
+    teacher = model_teacher(folder, config)
+    advice = (
+        f"Give such a model with {direction.flag}, or leave it out: then a model is trained. If the text"
+        " has other languages than its file names say, give them with --languages."
+    )
+    teacher.task.check_direction(languages[::-1] if direction is BACK else languages, advice)
+    return teacher
+
+
+def model_teacher(folder: Path, config: TrainConfig) -> ModelTeacher:
+    """A model that translates monolingual text."""
+    options = DecodeConfig(beam=1, precision="auto", batch_tokens=4096)
+    return ModelTeacher([folder], options, device=config.device)
 
 
 def pairs_by_file(config: TrainConfig) -> list[list[tuple[str, str]]]:
@@ -241,7 +275,7 @@ def translated(
     texts: Sequence[str],
     pairs: Sequence[tuple[str, str]],
     files: tuple[Path, Path],
-    folder: Path | None,
+    teacher: ModelTeacher | None,
     config: TrainConfig,
     log: Log,
     *,
@@ -251,18 +285,16 @@ def translated(
 
     Args:
         pairs: parallel text.
-        folder: the model that translates. None: it is trained first.
+        teacher: the model that translates. None: it is trained first.
         config: the options of the training, without monolingual text.
     """
-    if folder is None:
+    if teacher is None:
         folder = config.out / FOLDER / f"{direction.folder}-model"
         if has_begun(config.out):
             log(f"{folder}: stays as it is, since the training that uses its translations has begun.")
         else:
             train_helper(direction, folder, config, log, quiet=quiet)
-    check_is_not_student([folder], config.out)
-    options = DecodeConfig(beam=1, precision="auto", batch_tokens=4096)
-    teacher = ModelTeacher([folder], options, device=config.device)
+        teacher = model_teacher(folder, config)
     asked = config.out / FOLDER / f"{direction.folder}-answers"
     answers = ask(teacher, texts, asked, log)
     filter_ = filter_for(direction, pairs, answers)
@@ -272,8 +304,7 @@ def translated(
         if filter_.accepts(text, answer.texts[0] if answer.texts else "", answer)
     ]
     log(filter_.report(len(texts)))
-    option = "--" + direction.model_option.replace("_", "-")
-    filter_.check(len(texts), asked / ANSWERS, f"Train longer, or give a better model with {option}")
+    filter_.check(len(texts), asked / ANSWERS, f"Train longer, or give a better model with {direction.flag}")
     write_pairs(files, [pair[::-1] if direction is BACK else pair for pair in made])
     return len(made)
 

@@ -20,6 +20,7 @@ from glassformer.decode_config import TRANSLATION, DecodeConfig, DecodeOptions, 
 from glassformer.devices import Device
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
+from glassformer.documents.languages import differing
 from glassformer.errors import ConfigError
 from glassformer.generate.ensemble import Ensemble
 from glassformer.generate.protocol import Decodable
@@ -189,7 +190,7 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         model and of the models of other tasks. Alignment, confidence and scores of given texts are of its own model.
 
         Raises:
-            ConfigError: another model has another vocabulary, or is this one.
+            ConfigError: another model has another vocabulary or another direction, or is this one.
         """
         members: list[TextToTextTask[Any]] = [self, *others]
         folders = [task.source.stored.folder.resolve() for task in members if task.source.stored]
@@ -197,6 +198,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
             raise ConfigError(f"{twice}: is in the ensemble twice.\n  Name other models, for instance of other --seed.")
         for other in others:
             name = other.source.stored.folder if other.source.stored else other
+            advice = "The models of an ensemble must translate in the same direction: name other models."
+            other.check_direction(getattr(self, "languages", ()), advice)
             if other.tokenizer.files() != self.tokenizer.files():
                 raise ConfigError(
                     f"{name}: has another vocabulary than the first model of the ensemble.\n"
@@ -210,6 +213,24 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
                 )
         self.others = tuple(others)
         return self
+
+    def check_direction(self, languages: Sequence[str], advice: str) -> None:
+        """Check that the model translates from and to given languages. Those that are not known are not compared.
+
+        Args:
+            languages: source and target language; empty if they are not known.
+            advice: how to fix it, for the message.
+
+        Raises:
+            ConfigError: the model has another source or target language.
+        """
+        own: Sequence[str] = getattr(self, "languages", ())
+        if len(own) == len(languages) == 2 and differing((own[0], own[1]), (languages[0], languages[1])):
+            name = self.source.stored.folder if self.source.stored else self
+            raise ConfigError(
+                f"{name}: translates from {own[0]} to {own[1]}, but a model from {languages[0]} to {languages[1]} is"
+                f" needed.\n  {advice}"
+            )
 
     def decodable(self, precision: str) -> Decodable:
         members: list[Decodable] = [task.source.in_precision(precision) for task in (self, *self.others)]
