@@ -5,8 +5,9 @@ import gzip
 import pytest
 
 from glassformer.corpora.lines import STDIN
-from glassformer.errors import ConfigError
-from glassformer.synthetic.distillation import languages_of_student, make_teacher
+from glassformer.errors import CheckpointError, ConfigError, CorpusError
+from glassformer.synthetic import monolingual
+from glassformer.synthetic.distillation import distill, languages_of_student, make_teacher
 from glassformer.synthetic.monolingual import BACK, FORWARD, check_are_lines, given_teacher, train_with_monolingual
 from glassformer.train_config import TrainConfig
 from tests.interop.ours import make
@@ -117,3 +118,51 @@ def test_models_of_different_directions_are_no_ensemble(pairs, models):
         make_teacher([models / "en-US to de", models / "de to en-US"], config)
     make_teacher([models / "en-US to de", models / "unknown"], config)
     make_teacher([models / "unknown", models / "en-US to de"], config)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"more_src": "absent.en"}, "absent.en: no such file"),
+        ({"more_src": "mono.en", "forward_model": "absent"}, "absent: no such folder"),
+        ({"reverse_model": "absent"}, "absent: no such folder"),
+        ({"dev_src": "mono.en", "dev_tgt": "absent.de"}, "absent.de: no such file"),
+        ({"embeddings": "absent"}, "absent: no such folder"),
+    ],
+)
+def test_absent_files_and_folders_are_named_before_anything_is_trained(pairs, tmp_path, monkeypatch, change, message):
+    trained = []
+    monkeypatch.setattr(monolingual, "train", lambda config, quiet: trained.append(config.out))
+    for code in ("en", "de"):
+        write_lines(tmp_path / f"mono.{code}", ["a", "b"])
+    are_folders = ("reverse_model", "forward_model", "embeddings")
+    paths = {name: tmp_path / file for name, file in change.items()}
+    given = {name: path if name in are_folders else (path,) for name, path in paths.items()}
+    with pytest.raises((CorpusError, CheckpointError), match=message):
+        start({**pairs, "more_tgt": (tmp_path / "mono.de",), **given})
+    assert trained == []
+
+
+def test_all_monolingual_text_is_read_before_anything_is_trained(pairs, tmp_path, monkeypatch):
+    trained = []
+    monkeypatch.setattr(monolingual, "train", lambda config, quiet: trained.append(config.out))
+    target, source = write_lines(tmp_path / "mono.de", ["a", "b"]), write_lines(tmp_path / "mono.en", ["", " "])
+    with pytest.raises(CorpusError, match=r"mono\.en: contains no text"):
+        start({**pairs, "more_tgt": (target,), "more_src": (source,)})
+    assert trained == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dev_tgt": ("absent.de",)}, "absent.de: no such file"),
+        ({"dev_tgt": ("-",)}, "standard input .* can be read only once"),
+        ({"init_from": "absent"}, "absent: no such folder"),
+        ({"embeddings": "absent"}, "absent: no such folder"),
+    ],
+)
+def test_what_a_student_needs_is_checked_before_its_teacher_is_asked(pairs, change, message):
+    config = TrainConfig(**{**pairs, "dev_src": pairs["src"], "dev_tgt": pairs["tgt"], **change})
+    with pytest.raises((ConfigError, CorpusError, CheckpointError), match=message):
+        distill(config, None, lambda message: None)
+    assert not config.out.exists()

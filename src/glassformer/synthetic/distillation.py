@@ -14,7 +14,7 @@ from glassformer.config import JsonObject
 from glassformer.corpora.bilingual import both_sided_format
 from glassformer.corpora.corpus import detect_format, read_pairs
 from glassformer.corpora.languages import languages_of
-from glassformer.corpora.lines import read_lines
+from glassformer.corpora.lines import read_lines, refuse_streams
 from glassformer.decode_config import DecodeConfig
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.manifest import MANIFEST
@@ -26,6 +26,7 @@ from glassformer.synthetic.endpoint import EndpointOptions, EndpointTeacher
 from glassformer.synthetic.filters import Filter, Language, typical_ratio
 from glassformer.synthetic.teachers import ModelTeacher, Teacher
 from glassformer.tasks.base import AnyTask, Log
+from glassformer.tasks.registry import load
 from glassformer.tasks.translation import Translator
 from glassformer.threads import set_n_threads
 from glassformer.train_config import NOT_WITH_TEACHERS, TrainConfig
@@ -59,6 +60,7 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     refuse(config)
     if not config.init_from:  # what the student does not have is reported before the teacher is asked
         select_objective_type(config.model_copy(update={"task": config.task or "translation"}), None)
+    check_inputs(config)
     tell_of_codes(config, log)
     if config.threads:
         set_n_threads(config.threads)  # also of the teacher
@@ -78,6 +80,21 @@ def distill(config: TrainConfig, teacher: Teacher, log: Log, *, quiet: bool = Fa
     if references and not config.init_from:  # each source is there twice
         new["vocab_size"] = config.vocab_size or vocab_size_for(len(sources))
     return train(config.model_copy(update={**new, **PLAIN_TEXT}), quiet=quiet)
+
+
+def check_inputs(config: TrainConfig) -> None:
+    """Check the dev set and the models that a training begins with, before the long work that precedes it.
+
+    Raises:
+        CorpusError: a file of the dev set cannot be used.
+        ConfigError: the files of the dev set do not match each other, or can be read only once.
+        CheckpointError: there is no model in a folder.
+    """
+    refuse_streams((*config.dev_src, *config.dev_tgt), "training reads its text several times")
+    pairs_of(config, "dev_")
+    for folder in (config.init_from, config.embeddings):
+        if folder:
+            load(folder, device="cpu")
 
 
 def languages_of_student(config: TrainConfig) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from glassformer.synthetic.ask import ask
 from glassformer.synthetic.distillation import (
     PLAIN_TEXT,
     SAMPLE,
+    check_inputs,
     check_is_not_student,
     check_is_own_run,
     has_begun,
@@ -110,17 +111,17 @@ def train_with_monolingual(config: TrainConfig, log: Log, *, quiet: bool = False
     update: JsonObject = {**plain_text(config, "", folder), **plain_text(config, "dev_", folder)}
     update |= {**PLAIN_TEXT, "languages": languages, "more_tgt": (), "more_src": ()}
     plain = config.model_copy(update={**update, "reverse_model": None, "forward_model": None})
+    check_inputs(plain)
     if len(set(plain.tgt)) < len(plain.tgt) and (plain.weights or plain.tags or plain.in_domain):
         raise ConfigError("--weights, --tags and --in-domain: a target file is given twice.\n  Name each file once.")
     if not plain.dev_src:
         plain = plain.model_copy(update=held_out(plain, folder, log))
     pairs = pairs_of(plain)
-    made: dict[Direction, tuple[Path, Path]] = {}
-    n_made = 0
-    for direction, files in more.items():
-        texts = usable_texts(direction, files, pairs, plain, log)
-        made[direction] = folder / f"{direction.folder}.src", folder / f"{direction.folder}.tgt"
-        n_made += translated(direction, texts, pairs, made[direction], teachers[direction], plain, log, quiet=quiet)
+    texts = {direction: usable_texts(direction, files, pairs, plain, log) for direction, files in more.items()}
+    made = {each: (folder / f"{each.folder}.src", folder / f"{each.folder}.tgt") for each in more}
+    n_made = sum(
+        translated(each, texts[each], pairs, made[each], teachers[each], plain, log, quiet=quiet) for each in more
+    )
     weights = plain.weights or (1.0,) * len(plain.src)
     n_used = sum(weight * len(part) for weight, part in zip(weights, pairs_by_file(plain), strict=True))
     n_times = max(1, min(MAX_REPETITIONS, round(n_made / n_used)))
