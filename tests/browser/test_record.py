@@ -131,7 +131,7 @@ def test_beam_and_length_penalty(engines, tmp_path):
 def test_records_do_not_depend_on_what_was_translated_before(engines, tmp_path):
     call = engines(random_translator("transformer", tmp_path))
     options = [{}, {"search": {"beam": 2}}, {"search": {"alpha": 2.0}}, {"off": OFF}]
-    for text in TRAINED:
+    for text in TRAINED[:2]:
         wanted = []
         for some in options:
             for other in TRAINED[:3]:  # more searches than are kept

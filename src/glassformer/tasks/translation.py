@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject
+from glassformer.corpora.columns import is_language
 from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import LanguageProfiles
@@ -215,7 +216,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         return self
 
     def check_direction(self, languages: Sequence[str], advice: str) -> None:
-        """Check that the model translates from and to given languages. Those that are not known are not compared.
+        """Check that the model translates from and to given languages. Those that are not known, and suffixes of files
+        that are no languages, are not compared.
 
         Args:
             languages: source and target language; empty if they are not known.
@@ -225,7 +227,8 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
             ConfigError: the model has another source or target language.
         """
         own: Sequence[str] = getattr(self, "languages", ())
-        if len(own) == len(languages) == 2 and differing((own[0], own[1]), (languages[0], languages[1])):
+        are_known = len(own) == len(languages) == 2 and all(map(is_language, (*own, *languages)))
+        if are_known and differing((own[0], own[1]), (languages[0], languages[1])):
             name = self.source.stored.folder if self.source.stored else self
             raise ConfigError(
                 f"{name}: translates from {own[0]} to {own[1]}, but a model from {languages[0]} to {languages[1]} is"
