@@ -16,7 +16,7 @@ from glassformer.corpora.corpus import UnequalCountsError, read_pairs
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.lines import read_lines
 from glassformer.corpora.misalignment import guess_misalignment
-from glassformer.corpora.pair_formats import format_of
+from glassformer.corpora.pair_formats import format_of, parser_of
 from glassformer.corpora.read_options import ReadOptions
 from glassformer.errors import ColumnsError, ConfigError, CorpusError, UserError
 
@@ -328,6 +328,16 @@ def test_json_keys_that_name_languages_are_found_in_any_order(tmp_path, language
         assert [(e.src, e.tgt) for e in read_pairs([path], languages=languages)] == [("cat", "Katze"), ("dog", "Hund")]
     else:
         assert "--keys src=de tgt=en" in refusal(read_pairs([path]))
+
+
+def test_the_texts_of_the_languages_may_be_beside_other_keys(tmp_path):
+    rows = [{"id": str(i), "translation": {"de": f"Katze {i}", "en": f"cat {i}"}} for i in range(3)]
+    path = write(tmp_path / "a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert [(e.src, e.tgt) for e in read_pairs([path], languages=("en", "de"))][2] == ("cat 2", "Katze 2")
+    assert find_task([path]) == "translation"
+    parser = parser_of("jsonl", {}, ("en", "de"))
+    parser.parse(json.dumps(rows[0]))
+    assert json.loads(parser.render("dog", "Hund")) == {"id": "0", "translation": {"de": "Hund", "en": "dog"}}
 
 
 def test_jsonl_keys_must_not_change(tmp_path):

@@ -30,6 +30,7 @@ def spans(text, *protect):
     ("text", "expected"),
     [
         ("Click {count} of %d items, %(name)s and ${x}", ["{count}", "%d", "%(name)s", "${x}"]),
+        ("$t(messages) in $t(box, {'n': {{n}}}) of $t (x)", ["$t(messages)", "$t(box, {'n': {{n}}})", "$t"]),
         ("{{ user }} {0} $HOME %1$s %@ %%", ["{{ user }}", "{0}", "$HOME", "%1$s", "%@"]),
         ("%1$.2f %1$lld %zu %,d %n Total %1$,d", ["%1$.2f", "%1$lld", "%zu", "%,d", "%n", "%1$,d"]),
         (

@@ -147,6 +147,12 @@ intro
 """
 
 
+def test_the_language_of_webvtt_is_that_of_the_translation():
+    text = "WEBVTT\nKind: captions\nLanguage: {0}\n\nNOTE Language: en\n\n00:01.000 --> 00:02.000\n{1}\n"
+    document = read_subtitles("a.vtt", text.format("en-US", "Language: en").encode())
+    assert shouted(document, ("en", "de")).decode() == text.format("de", "LANGUAGE: EN")
+
+
 @pytest.mark.parametrize("name", ["a.vtt", "a.srt"])
 def test_subtitles_of_webvtt(name):
     document = read(name, VTT)

@@ -16,6 +16,7 @@ from glassformer.documents.origin import Origin
 from glassformer.documents.package import Package
 from glassformer.documents.reader import read_document
 from glassformer.documents.tmx import NOT_XML, TMX_END, read_tmx, tmx_entry, tmx_start, tmx_units
+from glassformer.documents.words import unit_spans
 from glassformer.errors import CorpusError
 
 quick = settings(max_examples=60)
@@ -54,7 +55,7 @@ def by_alignment(document, translations, alignments, *rest) -> bytes:
 def shouted(document, languages: tuple[str, str] | None = None, doubtful=(), origins=()) -> bytes:
     """The document in capitals: each word is aligned with itself."""
     origins = origins or [Origin(each) for each in doubtful]
-    diagonals = [[(i, i) for i in range(len(text.split()))] for text in texts(document)]
+    diagonals = [[(i, i) for i in range(len(unit_spans(text)))] for text in texts(document)]
     return by_alignment(document, [text.upper() for text in texts(document)], diagonals, languages, origins)
 
 

@@ -21,7 +21,7 @@ from glassformer.corpora.lines import (
     refuse_streams,
     suffix_of,
 )
-from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, named_texts, summary_keys
+from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of, is_nested, named_texts, summary_keys
 from glassformer.corpora.read_options import DETECT, ReadOptions, parse_keys
 from glassformer.corpora.tables import SAMPLE_BYTES, Table, open_table
 from glassformer.corpora.tagged import SPAN_TAG, suggest_tagging_keys, tagging_keys
@@ -156,7 +156,7 @@ def _task_of_objects(path: Path, field_keys: Mapping[str, str], languages: Seque
     keys = first.keys()
     if "task" in keys:
         return "multitask"
-    if keys in ({"src", "tgt"}, {"translation"}) or named_texts(first, languages):
+    if keys == {"src", "tgt"} or is_nested(first) or named_texts(first, languages):
         return "translation"
     if {"words", "tags"} <= keys or (not field_keys and tagging_keys(first)):
         return "tagging"

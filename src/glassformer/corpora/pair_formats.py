@@ -101,14 +101,14 @@ class Jsonl:
         if isinstance(record, dict) and (names := summary_keys(record)):
             self.paths = self.paths if self.field_keys else names
             record = {"src": record[names[0]], "tgt": record[names[1]]}
-        elif isinstance(record, dict) and record.keys() not in ({"src", "tgt"}, {"translation"}) and self.keys is None:
+        elif isinstance(record, dict) and record.keys() != {"src", "tgt"} and not is_nested(record) and not self.keys:
             if are_other_languages(list(record), self.languages):
                 raise self._line_error(f"texts in {', '.join(record)}, not in {', '.join(self.languages)}", line)
             self.named = named_texts(record, self.languages)
         if isinstance(record, dict) and self.named and set(self.named) <= record.keys():
             self.paths = self.named
             record = {"src": record[self.named[0]], "tgt": record[self.named[1]]}
-        nested = isinstance(record, dict) and record.keys() == {"translation"}
+        nested = is_nested(record)
         pair = record["translation"] if nested and isinstance(record, dict) else record
         if not isinstance(pair, dict) or len(pair) != 2 or not (nested or pair.keys() == {"src", "tgt"}):
             raise self._line_error(f"found {outline(record)}", line, record)
@@ -157,6 +157,11 @@ def named_texts(record: Mapping[str, object], languages: Sequence[str] = ()) -> 
     """The keys of two texts of a JSON object that name source and target as columns do; None if there are none."""
     keys = pair_columns(list(record), languages)
     return keys if keys and all(isinstance(record[key], str) for key in keys) else None
+
+
+def is_nested(record: object) -> bool:
+    """Whether a JSON object has the two texts in an object, by their languages."""
+    return isinstance(record, dict) and isinstance(record.get("translation"), dict)
 
 
 def summary_keys(keys: Mapping[str, object]) -> tuple[str, str] | None:

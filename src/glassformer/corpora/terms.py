@@ -34,7 +34,7 @@ UNITS = (
 PATTERNS = {
     "placeholders": r"%(?:\(\w{1,64}\))?(?:\d{1,2}\$)?[-+#0,]{0,4}\d{0,3}(?:\.\d{1,3})?(?:hh|h|ll|l|q|j|z|t|L)?"
     rf"[sdifuxXocreEgGpn@]{NO_LETTER_AFTER}|%\d{{1,2}}(?![%$]){NO_LETTER_AFTER}"
-    r"|\{\{[^{}]{0,100}\}\}|[%$#]?\{[^{}\s]{0,100}\}"
+    r"|\$t\([^()]{1,200}\)|\{\{[^{}]{0,100}\}\}|[%$#]?\{[^{}\s]{0,100}\}"
     r"|\{\w{1,64}, ?(?:number|date|time|spellout|ordinal|duration)(?:, ?[^{}]{0,60})?\}"
     rf"|\$[A-Za-z_]{WORD_CHARACTER}{{0,64}}",
     "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",

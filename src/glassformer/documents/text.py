@@ -2,7 +2,7 @@
 
 import re
 
-from glassformer.documents.document import Document, Segment
+from glassformer.documents.document import Document, Language, Segment
 from glassformer.documents.inline import detach
 from glassformer.documents.spans import TAG
 from glassformer.errors import CorpusError
@@ -97,6 +97,10 @@ def is_number(lines: list[str], i: int) -> bool:
     return lines[i].strip().isdecimal() and i + 2 < len(lines) and TIMES.fullmatch(lines[i + 2]) is not None
 
 
+VTT_LANGUAGE = re.compile(r"(Language:[ \t]*)([A-Za-z][\w-]*)([ \t]*)")
+"""What the header of WebVTT says of the language, as players read it."""
+
+
 def read_subtitles(name: str, data: bytes) -> Document:
     """Subtitles (SubRip, WebVTT): the lines of a cue are one segment, those of several persons one for each. Numbers,
     times and positions keep their bytes. Only in WebVTT does an empty line end a cue; in SubRip, the next number does.
@@ -105,7 +109,7 @@ def read_subtitles(name: str, data: bytes) -> Document:
         CorpusError: it is no text, or has no cue.
     """
     text, encoding = decode(name, data)
-    pieces: list[str | Segment] = []
+    pieces: list[str | Segment | Language] = []
     n_cues = 0
     lines = LINE_END.split(text)
     cue: list[str] = []  # the lines and line ends of the text of a cue
@@ -129,7 +133,10 @@ def read_subtitles(name: str, data: bytes) -> Document:
         else:
             close()
             in_cue = in_cue and not line.strip() and not is_webvtt
-            pieces.append(line + end)
+            if is_webvtt and not n_cues and (match := VTT_LANGUAGE.fullmatch(line)):
+                pieces += [match[1], Language(match[2], match[2], is_document=True, is_quoted=False), match[3] + end]
+            else:
+                pieces.append(line + end)
     close()
     if not n_cues:
         raise CorpusError(
