@@ -1,5 +1,7 @@
 """Units of texts, which spans are put between."""
 
+import random
+
 import pytest
 
 from glassformer.documents.words import unit_spans
@@ -21,6 +23,19 @@ from glassformer.documents.words import unit_spans
 )
 def test_units(text, units):
     assert [text[start:end] for start, end in unit_spans(text)] == units.split("|")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_more_text_changes_the_last_unit_only(seed):
+    rng = random.Random(seed)
+    core, units = "", []
+    for _ in range(6):
+        core += "".join(
+            rng.choices(["a", " ", "（", "文", "カ", "ー", "、", ".", '"', "เ", "ก", "((((("], k=rng.randrange(4))
+        )
+        core = core.rstrip() if rng.random() < 0.3 else core
+        units += unit_spans(core, units.pop()[0] if units else 0)
+        assert units == unit_spans(core)
 
 
 @pytest.mark.parametrize("unit", ["文", "(", "a", "文a", " ", "「", "เ"])

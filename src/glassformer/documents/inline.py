@@ -99,6 +99,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
     while begin < end < len(text) and text[end - 1] in BEFORE_SPAN:
         end -= 1
     core, inner = "", []
+    units: list[tuple[int, int]] = []
     position = begin
     for a, b in spans:
         if a < begin or b > end:
@@ -112,7 +113,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
         is_tag = TAG.fullmatch(text[a:b]) is not None
         joined_before, joined_after = (is_joined(c, is_tag) for c in (before, after))
         closing = CLOSING.match(text, b)
-        units = unit_spans(core)
+        units += unit_spans(core, units.pop()[0] if units else 0)
         begun = core[slice(*units[-1])] if units and not core[-1:].isspace() and after and not after.isspace() else ""
         is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
         n_before, punctuation = len(units) - is_inside, closing[0] if closing else ""

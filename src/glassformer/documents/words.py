@@ -38,10 +38,14 @@ UNIT = re.compile(
 SPACED = re.compile(r"\S+")
 
 
-def unit_spans(text: str) -> list[tuple[int, int]]:
+def unit_spans(text: str, start: int = 0) -> list[tuple[int, int]]:
     """Start and end of each unit of a text: the parts between white space; in scripts without spaces, each letter, or
-    word of Katakana, with the punctuation beside it."""
-    return [match.span() for match in (UNIT if UNSPACED.search(text) else SPACED).finditer(text)]
+    word of Katakana, with the punctuation beside it.
+
+    Args:
+        start: where the first one begins. More text after a text changes its last unit only.
+    """
+    return [match.span() for match in (UNIT if UNSPACED.search(text, start) else SPACED).finditer(text, start)]
 
 
 def is_word(character: str) -> bool:

@@ -42,7 +42,7 @@ MAX_AUGMENTATION = 50_000
 """Number of pairs from which augmentation learns which words correspond."""
 
 N_TRIES = 4
-"""Number of times that a pair which a change makes too long is replaced by a shorter one, and the first."""
+"""Number of tries to change a row without making it longer: the row itself, then shorter ones in its place."""
 
 N_CANDIDATES = 256
 """Number of random pairs of which the longest that is short enough is taken."""
