@@ -8,9 +8,10 @@ import pytest
 import glassformer as gf
 from glassformer.corpora.terms import Glossary, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.words import unit_spans
 from glassformer.errors import ConfigError
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
-from glassformer.tasks.continuations import continuations
+from glassformer.tasks.continuations import begins_word, continuations
 from glassformer.tasks.splitting import SENTENCE_END, split_text
 from glassformer.tasks.steps import space_after
 from glassformer.tasks.terms import Terms, edits
@@ -234,3 +235,23 @@ def test_what_begins_with_a_list_mark_only_begins_with_nothing(begun):
 )  # fmt: skip
 def test_sentences_of_long_texts_end_at_their_marks(text, sentences):
     assert [sentence for _, sentence in split_text(SENTENCE_END, text)] == sentences
+
+
+def test_a_translation_goes_on_within_a_text_without_spaces():
+    task = translator("char", texts=["猫が座った。", "犬が食べた。", "窓を開けて下さい。"])
+    options = DecodeConfig(align=True)
+    found = task.engine(options).run(continuations(task, "猫が座った", "猫が", 4, options))
+    assert found
+    assert all(t.text.startswith("猫が") and len(t.text) > 2 for t in found)
+    n = len(unit_spans(found[0].text))
+    assert n > 1
+    assert {t for _, t in found[0].alignment} == set(range(n))
+    assert {s for s, _ in found[0].alignment} <= set(range(5))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rest", "begins"),
+    [("the cat", " sat", True), ("the cat", "s", False), ("猫", "が", True), ("猫 a", "b", False), ("a", "猫", True)],
+)
+def test_what_follows_a_prefix_begins_a_word(prefix, rest, begins):
+    assert begins_word(prefix, rest) == begins

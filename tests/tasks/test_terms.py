@@ -47,9 +47,9 @@ LINES = [
 TERMS = "cat\tKatze|Kater\ndog\tHund\ncouch\tneues Sofa\n"
 
 
-def translator(kind="bpe", family="transformer"):
+def translator(kind="bpe", family="transformer", texts=(*LINES, "Katze Kater Hund neues Sofa")):
     torch.manual_seed(1)
-    texts = [*LINES, "Katze Kater Hund neues Sofa"] * 5
+    texts = [*texts] * 5
     tokenizer = Tokenizer.train(texts, kind=kind, vocab_size=300)
     sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 24, "n_heads": 2, "d_ff": 33, "max_len": 40}
     ids = {"pad_id": tokenizer.pad_id, "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id}

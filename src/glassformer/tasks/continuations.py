@@ -8,7 +8,7 @@ from typing import Any
 from glassformer.corpora.terms import matches
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached, detach, put_back
-from glassformer.documents.words import unit_spans
+from glassformer.documents.words import UNSPACED_SIGN, unit_spans
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
@@ -81,6 +81,12 @@ class Begun:
         return self.written + rest
 
 
+def begins_word(prefix: str, rest: str) -> bool:
+    """Whether what follows a prefix does not change its last word, as a token without a space before it does; letters
+    of scripts without spaces need none."""
+    return rest[0].isspace() or bool(UNSPACED_SIGN.match(prefix[-1]) or UNSPACED_SIGN.match(rest))
+
+
 def continuations(
     task: TextToTextTask[Any], text: str, prefix: str, n: int, options: DecodeConfig, terms: Terms | None = None
 ) -> Decoding[list[Translation]]:
@@ -128,9 +134,9 @@ def continuations(
         ((best, *_),) = yield Sources([part.ids], options, prefix=hypothesis.ids)
         output = task.text_of(best)
         rest = output[len(prefix) :]
-        # A token without a space before it changes the last word of the prefix.
-        if output.startswith(prefix) and rest.strip() and (not prefix.strip() or rest[0].isspace()):
-            word = rest.split()[0]
+        if output.startswith(prefix) and rest.strip() and (not prefix.strip() or begins_word(prefix, rest)):
+            start, end = unit_spans(rest)[0]
+            word = rest[start:end]
             if word in found:
                 continue
             outputs = [[output_of(task, best)]]

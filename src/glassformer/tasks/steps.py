@@ -409,11 +409,12 @@ def or_source(min_confidence: float, translation: Translation) -> Translation:
 
 
 def add_alignment(task: "TextToTextTask[Any]", results: Sequence[list[Translation]]) -> None:
-    """Add the word alignment to translations."""
+    """Add the word alignment to translations: of their units (`unit_spans`), which words with spaces are."""
     positions = [(nbest, k) for nbest in results for k in range(len(nbest))]
     translations = [nbest[k] for nbest, k in positions]
     texts = [in_known_case(task, t, t.source) for t in translations]
-    alignments = align(task, [source for source, _ in texts], [target for _, target in texts])
+    sources, targets = [source for source, _ in texts], [target for _, target in texts]
+    alignments = align(task, sources, targets, spans_of=unit_spans)
     for (nbest, k), pairs in zip(positions, alignments, strict=True):
         nbest[k] = replace(nbest[k], alignment=tuple(pairs))
 

@@ -1,5 +1,6 @@
 // Where protected spans belong in a translation, by a model that was trained with codes. Counterpart: tasks/code_positions.py.
 
+import { unitSpans } from "./inline.js";
 import { strip } from "./text.js";
 
 const [OPEN, CLOSE, ALONE] = ["\ue000", "\ue001", "\ue002"];
@@ -91,7 +92,7 @@ class Code {
    * @param {number} round @returns {Position[][]}
    */
   candidates(round) {
-    const n = this.inline.unitSpans(this.output).length;
+    const n = unitSpans(this.output).length;
     const [[first], [last] = [0]] = this.positions;
     if (!this.isPair) {
       const near = integers(Math.max(0, first - WINDOW), Math.min(n, first + WINDOW));
@@ -109,7 +110,7 @@ class Code {
  * @param {Alignment} links
  */
 function codesOf(inline, sentence, output, positions, links) {
-  const [nSource, nTarget] = [sentence.core, output].map((text) => inline.unitSpans(text).length);
+  const [nSource, nTarget] = [sentence.core, output].map((text) => unitSpans(text).length);
   if (!nSource || !nTarget) return [];
   const own = inline.alignedPositions(sentence, sentence.core, integers(0, nSource - 1).map((i) => [i, i]));
   const partner = new Map(inline.tagPairs(sentence.inner.map(({ text }) => text)));

@@ -1,6 +1,7 @@
 // Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py and documents/spans.py.
 
-import { strip, wordSpans } from "./text.js";
+import { wordsOf } from "./sentences.js";
+import { strip } from "./text.js";
 
 const AFTER_SPAN = " \t,.;:!?)]}–—-";
 const BEFORE_SPAN = " \t([{–—-";
@@ -62,6 +63,15 @@ export function matches(pattern, text) {
   return found;
 }
 
+/**
+ * Start and end of each unit of a text: the parts between white space; in scripts without spaces, each letter, or word
+ * of Katakana, with the punctuation beside it.
+ * @param {string} text @returns {Span[]}
+ */
+export function unitSpans(text) {
+  return wordsOf(text).map(({ 0: unit, index }) => [index, index + unit.length]);
+}
+
 /** @param {string} text */
 const leftStrip = (text) => strip(`${text}.`).slice(0, -1);
 
@@ -74,7 +84,6 @@ export class Inline {
     this.closing = new RegExp(patterns.closing, "yu");
     this.emptyPair = new RegExp(patterns.empty_pair, "gu");
     this.spacedMark = new RegExp(patterns.spaced_mark, "u");
-    this.unit = new RegExp(patterns.unit, "gu");
     this.unspaced = new RegExp(patterns.unspaced, "u");
     this.unspacedSign = beginning("unspaced_sign");
     this.katakana = whole("katakana");
@@ -89,14 +98,13 @@ export class Inline {
   }
 
   /**
-   * Start and end of each unit of a text: the parts between white space; in scripts without spaces, each letter, or word
-   * of Katakana, with the punctuation beside it.
-   * @param {string} text @returns {Span[]}
+   * Whether what follows the beginning of a text does not change its last word; letters of scripts without spaces need no
+   * space.
+   * @param {string} begun @param {string} rest
    */
-  unitSpans = (text) => {
-    if (!this.unspaced.test(text)) return wordSpans(text);
-    return Array.from(text.matchAll(this.unit), ({ 0: unit, index }) => [index, index + unit.length]);
-  };
+  beginsWord(begun, rest) {
+    return !strip(rest[0]) || this.unspacedSign.test(lastOf(begun)) || this.unspacedSign.test(rest);
+  }
 
   /**
    * Whether two characters belong to one word; letters of scripts without spaces are words of their own.
@@ -246,7 +254,7 @@ export class Inline {
       const isTag = this.wholeTag.test(text.slice(a, b));
       const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isTag ? !isSpace(c) : isWord(c) && !this.unspaced.test(c)));
       this.closing.lastIndex = b;
-      const units = this.unitSpans(core);
+      const units = unitSpans(core);
       const begun = units.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? core.slice(...units.at(-1)) : "";
       const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
       const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
@@ -280,7 +288,7 @@ export class Inline {
    * @param {Detached} detached @param {string} translation @param {Alignment} aligned
    */
   alignedPositions({ core, inner }, translation, aligned) {
-    const [nSource, nTarget] = [core, translation].map((text) => this.unitSpans(text).length);
+    const [nSource, nTarget] = [core, translation].map((text) => unitSpans(text).length);
     const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * nTarget / nSource)]);
     return this.positions(inner, links.filter(([, target]) => target < nTarget), nTarget);
   }
@@ -291,7 +299,7 @@ export class Inline {
    */
   putAt({ before, core, after, inner, isEndBorrowed }, translation, positions) {
     let output = strip(core) ? strip(translation) : core;
-    const units = this.unitSpans(output);
+    const units = unitSpans(output);
     const enclosed = inner.flatMap((span, i) => (span.isEnclosed ? [i] : [])).sort((i, j) => positions[i][0] - positions[j][0]);
     const empty = [...output.matchAll(this.emptyPair)];
     const pairs = new Map(empty.length === enclosed.length ? enclosed.map((i, k) => [i, empty[k]]) : []);

@@ -4,12 +4,12 @@ import { align } from "./alignment.js";
 import { isCapitals, recased, upper } from "./casing.js";
 import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
-import { Inline, matches } from "./inline.js";
+import { Inline, matches, unitSpans } from "./inline.js";
 import { distribution, headOf, layersOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
 import { spaceAfter } from "./sentences.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
-import { split, strip, wordsIn, wordSpans } from "./text.js";
+import { split, strip, wordsIn } from "./text.js";
 
 const CLAUSE_ENDS = [",", ";", ":", "，", "、", "；", "：", "،", "؛"]; // after which a sentence without spaces is cut
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
@@ -88,9 +88,9 @@ export class Translator {
    * Word alignment; of texts in capitals in the case that the model knows.
    * @param {string} source @param {string} target @param {boolean} isRecased
    */
-  align(source, target, isRecased, spansOf = wordSpans) {
+  align(source, target, isRecased) {
     const [src, tgt] = isRecased ? [this.recased(source), this.recased(target, 1)] : [source, target];
-    return align(this.model, this.tokenizer, src, tgt, spansOf);
+    return align(this.model, this.tokenizer, src, tgt, unitSpans);
   }
 
   /**
@@ -366,7 +366,7 @@ export class Translator {
    */
   positions(detached, translation, isRecased) {
     const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation, 1)] : [detached.core, translation];
-    const links = align(this.model, this.tokenizer, core, output, this.inline.unitSpans);
+    const links = align(this.model, this.tokenizer, core, output, unitSpans);
     const positions = this.inline.alignedPositions(detached, translation, links);
     if (!this.header.codes.length) return positions;
     return codePositions(this.model, this.tokenizer, this.inline, { ...detached, core }, output, positions, links);
@@ -425,8 +425,8 @@ export class Translator {
       const [best] = search(this.model, part.ids, this.options({ ...options, nbest: 1, prefix: ids }));
       const output = this.textOf(best);
       const rest = output.slice(begun.length);
-      if (!output.startsWith(begun) || !strip(rest) || (strip(begun) && strip(rest[0]))) continue;
-      const [word] = split(rest);
+      if (!output.startsWith(begun) || !strip(rest) || (strip(begun) && !this.inline.beginsWord(begun, rest))) continue;
+      const word = rest.slice(...unitSpans(rest)[0]);
       if (found.has(word)) continue;
       const until = output.slice(0, begun.length + rest.indexOf(word) + word.length);
       found.set(word, this.withTerms(part, best, until));
@@ -449,9 +449,8 @@ export class Translator {
    */
   rest(begun, rest, detached, source, isRecased) {
     if (!detached) return rest;
-    const { unitSpans } = this.inline;
     const n = unitSpans(begun).length;
-    const links = detached.inner.length ? this.align(source, begun + rest, isRecased, unitSpans) : [];
+    const links = detached.inner.length ? this.align(source, begun + rest, isRecased) : [];
     const alignment = links.map(([unit, target]) => [unit, Math.max(0, target - n)]);
     const space = rest.slice(0, wordsIn(rest)[0]?.index);
     return space + this.inline.putBack(detached, rest, alignment);

@@ -1,7 +1,7 @@
 // The translation: sentences of words that can be hovered, focused and replaced.
 
 import { el } from "./elements.js";
-import { spaceAfter, wordsOf } from "./sentences.js";
+import { spaceAfter, spacedWordsOf, wordsOf } from "./sentences.js";
 import { t } from "./strings.js";
 
 const MAX_SKIPPED = 4; // words with a probability that are not in the text, one after another
@@ -101,14 +101,15 @@ export class Output {
     } else {
       let end = 0;
       let next = 0; // of the words with a probability: list marks and markers have none
-      for (const match of wordsOf(shown.text)) {
+      for (const match of spacedWordsOf(shown.text)) {
         const same = shown.words.slice(next, next + MAX_SKIPPED).findIndex(([word]) => word.toLowerCase() === match[0].toLowerCase());
         const [, p] = shown.words[next + same] ?? [];
         if (same >= 0) next += same + 1;
         const isUncertain = same >= 0 && p < UNCERTAIN;
-        const span = el("span", { class: isUncertain ? "word uncertain" : "word", title: isUncertain ? t("uncertain", p.toFixed(2)) : null }, match[0]);
-        row.words.push(span);
-        sentence.append(shown.text.slice(end, match.index), span);
+        const attributes = { class: isUncertain ? "word uncertain" : "word", title: isUncertain ? t("uncertain", p.toFixed(2)) : null };
+        const words = wordsOf(match[0]).map(([word]) => el("span", attributes, word));
+        row.words.push(...words);
+        sentence.append(shown.text.slice(end, match.index), ...words);
         end = match.index + match[0].length;
       }
       sentence.append(shown.text.slice(end));
@@ -195,6 +196,7 @@ export class Output {
    * @param {Sentence} part @param {number} index
    */
   prefix(part, index) {
-    return wordsOf(part.translation.text).slice(0, index).map(([word]) => word).join(" ");
+    const { text } = part.translation;
+    return text.slice(0, wordsOf(text)[index]?.index).trim().replace(/\s+/gu, " ");
   }
 }

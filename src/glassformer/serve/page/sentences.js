@@ -8,7 +8,8 @@ const SENTENCE = new RegExp(
 );
 const END = /[.!?…।॥؟۔。！？]["'”’»)\]」』）〉》】]*$/u;
 const FULL_WIDTH_END = /[。！？，、；：」』）〉》】]$/u;
-const UNSPACED_END = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]$/u; // letters of scripts without spaces
+const UNSPACED = "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff"; // letters of scripts without spaces
+const UNSPACED_END = new RegExp(`[${UNSPACED}]$`, "u");
 
 /**
  * The space between two sentences of a translation.
@@ -58,12 +59,30 @@ export function isDraft({ start, text }, position) {
   return start < position && position <= end && !(position === end && END.test(text));
 }
 
-const WORD = /[^\p{White_Space}\x1c-\x1f]+/gu; // as str.split of Python, by which the server numbers words; \s differs
+const SPACE = "\\p{White_Space}\\x1c-\\x1f"; // as of Python; \s differs
+const OPENING = "(\\[{«“„‘\"'¿¡（「『";
+const WITH_LETTER = "[\\u1039\\u17d2].|[\\u0e30-\\u0e3a\\u0e45-\\u0e4e\\u0eb0-\\u0ebc\\u0ec6-\\u0ece\\u102b-\\u103e\\u1056-\\u1059\\u17b4-\\u17d3\\u17ddぁぃぅぇぉっゃゅょゎ\\u3099-\\u309eー々]";
+const LETTER = `[\\u30a0-\\u30ff]+|[\\u0e40-\\u0e44\\u0ec0-\\u0ec4]?[${UNSPACED}](?:${WITH_LETTER})*`;
+const SPACED = new RegExp(`[^${SPACE}]+`, "gu");
+const UNIT = new RegExp(
+  `[${OPENING}]{0,4}(?:${LETTER})[^\\p{L}\\p{N}_${SPACE}${UNSPACED}${OPENING}]*`
+    + `|[^${SPACE}${UNSPACED}]+?(?=[${SPACE}]|[${OPENING}]{0,4}[${UNSPACED}]|$)`, "gu",
+);
+const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
 
 /**
- * The words of a text with their positions.
+ * The parts of a text between white space, with their positions.
+ * @param {string} text
+ */
+export function spacedWordsOf(text) {
+  return [...text.matchAll(SPACED)];
+}
+
+/**
+ * The words of a text with their positions, as alignments number them; in scripts without spaces, the letters.
+ * Counterpart: documents/words.py.
  * @param {string} text
  */
 export function wordsOf(text) {
-  return [...text.matchAll(WORD)];
+  return [...text.matchAll(HAS_UNSPACED.test(text) ? UNIT : SPACED)];
 }

@@ -193,10 +193,11 @@ export function translator(rows, models, settings) {
     }
     if (opening !== own || !word.isConnected) return;
     const next = others
-      .map((record) => ({ record, words: wordsOf(record.text.slice(prefix.length)).map(([text]) => text) }))
-      .filter(({ words: [first] }) => first && first !== word.textContent)
-      .map(/** @returns {MenuRow} */ ({ record, words: [first, ...rest] }) => (
-        [first, rest.slice(0, 4).join(" "), () => choose(part, record)]));
+      .map((record) => ({ record, rest: record.text.slice(prefix.length).trimStart() }))
+      .map(({ record, rest }) => ({ record, rest, words: wordsOf(rest) }))
+      .filter(({ words: [first] }) => first && first[0] !== word.textContent)
+      .map(/** @returns {MenuRow} */ ({ record, rest, words: [[first], ...others] }) => (
+        [first, rest.slice(first.length, others[4]?.index).trim(), () => choose(part, record)]));
     const whole = sentences.filter((text) => text !== part.translation.text)
       .map(/** @returns {MenuRow} */ (text) => ["", text, () => choose(part, { text })]);
     isHeld = true;

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.words import unit_spans
 from glassformer.errors import UserError
 from glassformer.pipelines.base import TRUNCATION_ADVICE, Pipeline
 from glassformer.serve.messages import (
@@ -47,7 +48,7 @@ def translated(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> T
         alignment, n_source, n_target = [], 0, 0
         for t in best:
             alignment += [(n_source + s, n_target + k) for s, k in t.alignment or ()]
-            n_source, n_target = n_source + len(t.source.split()), n_target + len(t.text.split())
+            n_source, n_target = n_source + len(unit_spans(t.source)), n_target + len(unit_spans(t.text))
     if all(t.words is not None for t in best):
         words = [pair for t in best for pair in t.words or ()]
         confidence = sum(p for _, p in words) / len(words) if words else 1.0
