@@ -4,8 +4,8 @@ thread.
 Sentences one at a time, as in the page; the page, the decoder, and the decoder limited to AVX2 where the processor has
 more, in turn (A B C A B C), medians. Texts and log-probabilities must be equal. Then: size of the file, time from
 opening it to its first translation and the memory of the process of the page after it (medians of ROUNDS openings),
-and, of one sentence, time of a record of all heads after its translation, and of both: what the page asks for at a key
-press while it shows what happens inside.
+and, of one sentence, time of a record of all heads after its translation, of both: what the page asks for at a key
+press while it shows what happens inside, and of the predictions of each layer, for which it asks after them.
 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
@@ -160,10 +160,11 @@ def measure(browser, folder, sentences, path):
         result[f"beam {beam}"]["ratio"] = round(medians["page"] / medians["native"], 2)
         if "avx2" in medians:
             result[f"beam {beam}"]["ratio_avx2"] = round(medians["page"] / medians["avx2"], 2)
-    methods = ("translate", "record")
+    methods = ("translate", "record", "lens")
     times = [[tab.evaluate(CALL, [method, [{"text": text}]])[0] for method in methods] for text in sentences]
-    result["heads_ms"] = round(statistics.median(heads for _, heads in times), 1)
-    result["key_press_ms"] = round(statistics.median(map(sum, times)), 1)
+    result["heads_ms"] = round(statistics.median(heads for _, heads, _ in times), 1)
+    result["key_press_ms"] = round(statistics.median(first + heads for first, heads, _ in times), 1)
+    result["layers_ms"] = round(statistics.median(layers for *_, layers in times), 1)
     tab.close()
     return result
 

@@ -252,6 +252,9 @@ def memory_read(record: dict) -> list[Row]:
     return [[f"{result['MB']} MB", f"{result['pairs']:,}", f"{result['MB/s']} MB/s", f"{result['memory MB']} MB"]]
 
 
+KEY_PRESS = "heads_ms", "key_press_ms", "layers_ms"
+
+
 def browser(record: dict) -> list[Row]:
     def row(name: str, result: dict) -> Row:
         size, first = f"{result['bytes'] / 1e6:.1f} MB", f"{result['first_translation_ms'] / 1000:.2f} s"
@@ -260,7 +263,7 @@ def browser(record: dict) -> list[Row]:
         ratios = [" / ".join(times(x[key]) for key in ("ratio", "ratio_avx2") if key in x) for x in searches]
         speeds = [f"{x['page_tokens_per_s']:,}" for x in searches]
         columns = [cell for pair in zip(speeds, ratios, strict=True) for cell in pair]
-        key_press = [f"{result[key]:.0f} ms" if key in result else "–" for key in ("heads_ms", "key_press_ms")]
+        key_press = [f"{result[key]:.0f} ms" if key in result else "–" for key in KEY_PRESS]
         return [name, size, first, memory, *key_press, *columns]
 
     return [row(*item) for item in record["results"].items()]
@@ -309,7 +312,7 @@ TABLES = {
     ),
     "browser": Table(
         (
-            *("model", "file", "first translation", "memory", "all heads", "with the translation"),
+            *("model", "file", "first translation", "memory", "all heads", "with the translation", "then the layers"),
             *("greedy: tokens/s", "relative to native", "beam 4: tokens/s", "relative to native"),
         ),
         {"browser": browser},
