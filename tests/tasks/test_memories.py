@@ -9,6 +9,7 @@ import pytest
 from glassformer.corpora.memory import Match
 from glassformer.data.dataset import IDS, Dataset
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.words import unit_spans
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks import repair
@@ -163,10 +164,14 @@ LINKS = [(0, 0), (1, 1), (2, 2), (3, 3)]
         ("a b c", "u v w", LINKS, ("a x c", "p q r"), [(0, 1), (1, 0), (1, 2)], None),
         ("a b c", "u v w", LINKS, ("a c", "r p"), [(0, 1), (1, 0)], None),
         ("{a}", "{a}", LINKS, ("a", "a"), LINKS, "{a}"),
+        # letters of scripts without spaces
+        ("open door", "門を開く", [(1, 0), (0, 2)], ("open it", "窓をあけて。"), [(1, 0), (0, 2)], "門をあけて。"),
+        ("see door", "ドアを見る", [(1, 0), (0, 2)], ("see it", "窓を見て"), [(1, 0), (0, 2)], "ドアを見て"),
+        ("go to A B", "A Bへ行", [(2, 0), (3, 1), (0, 3)], ("go to it", "家へ"), [(2, 0), (0, 1)], "A Bへ"),
     ],
 )  # fmt: skip
 def test_what_differs_is_replaced(source, output, links, match, of_match, expected):
-    n = [len(text.split()) for text in (source, output, *match)]
+    n = [len(unit_spans(text)) for text in (source, output, *match)]
     links = [(s, t) for s, t in links if s < n[0] and t < n[1]]
     of_match = [(s, t) for s, t in of_match if s < n[2] and t < n[3]]
     assert repaired(source, output, links, Match(*match, 0.8), of_match) == expected

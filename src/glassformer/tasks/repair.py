@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from glassformer.corpora.memory import Match
 from glassformer.corpora.terms import unmet
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.words import UNSPACED_SIGN, unit_spans
 from glassformer.generate.policy import length_penalty
-from glassformer.tasks.alignment import align, word_spans
+from glassformer.tasks.alignment import align
 from glassformer.tasks.terms import Terms
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
 
 Links = Sequence[tuple[int, int]]
-"""Pairs of a source word and a target word; words are separated by white space."""
+"""Pairs of a source word and a target word (`unit_spans`)."""
 
 MIN_SURPRISE = 0.4
 """Mean negative log-probability, in nats for each token, that the translation of a similar text has at least if it is
@@ -49,8 +50,10 @@ def from_similar(
     matches = [match for *_, match in given]
     log_probs = task.score([match.source for match in matches], [match.target for match in matches], no_op, tag)
     new = [i for i, of_tokens in enumerate(log_probs) if -sum(of_tokens) / len(of_tokens) > MIN_SURPRISE]
-    links = align(task, [given[i][0] for i in new], [results[i].text for i in new]) if new else []
-    of_matches = align(task, [matches[i].source for i in new], [matches[i].target for i in new]) if new else []
+    outputs = [given[i][0] for i in new], [results[i].text for i in new]
+    links = align(task, *outputs, spans_of=unit_spans) if new else []
+    similar = [matches[i].source for i in new], [matches[i].target for i in new]
+    of_matches = align(task, *similar, spans_of=unit_spans) if new else []
     texts: dict[int, str] = {}
     for i, of_output, of_match in zip(new, links, of_matches, strict=True):
         text = repaired(given[i][0], results[i].text, of_output, matches[i], of_match)
@@ -108,8 +111,8 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
         match: the similar text, with its translation.
         links_of_match: the word alignment of this.
     """
-    new, old, own = source.split(), match.source.split(), output.split()
-    spans = word_spans(match.target)
+    new, old, own = ([text[start:end] for start, end in unit_spans(text)] for text in (source, match.source, output))
+    spans = unit_spans(match.target)
     words: list[list[str]] = [[match.target[a:b]] for a, b in spans]
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -143,9 +146,14 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
             words[begin + 1 : end] = [[] for _ in range(end - begin - 1)]
     result, last = "", -1
     for i, several in enumerate(words):
-        if several:
-            space = match.target[spans[last][1] : spans[i][0]] if last == i - 1 else " "
-            result += (space if result else "") + " ".join(several)
+        for k, word in enumerate(several):
+            if not result:
+                space = ""
+            elif k == 0 and last == i - 1:
+                space = match.target[spans[last][1] : spans[i][0]]
+            else:
+                space = "" if UNSPACED_SIGN.match(result[-1]) or UNSPACED_SIGN.match(word) else " "
+            result += space + word
             last = i
     return result
 
