@@ -60,7 +60,7 @@ PIECES = [
 def inline(browser):
     """A function that calls a method of `Inline` for each of some lists of arguments."""
     tab = browser.new_page()
-    made = "Object.assign(new $inline.Inline(patterns), { unitSpans: $inline.unitSpans })"
+    made = "Object.assign(new $inline.Inline(patterns), { unitSpans: $sentences.unitSpans })"
     tab.evaluate(f"(patterns) => {{ {bundle('inline', PACKAGES)} window.inline = {made}; }}", patterns())
     yield lambda method, calls: tab.evaluate(
         "([method, calls]) => calls.map((x) => inline[method](...x))", [method, calls]

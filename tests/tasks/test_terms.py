@@ -12,6 +12,7 @@ from glassformer.checkpoint import save_folder
 from glassformer.corpora.repetition import repeats
 from glassformer.corpora.terms import Glossary, Term, unmet
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.words import unit_spans
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.inspection.record import record_activations
 from glassformer.learning.registry import objective_of
@@ -25,7 +26,6 @@ from glassformer.tasks.alignment import (
     N_NORMALIZATIONS,
     align,
     posteriors,
-    word_spans,
     word_weights,
     words_of_tokens,
 )
@@ -180,7 +180,7 @@ def test_weights_of_words_are_what_tokens_add_to_the_logit(family):
     source, target = "the black couch", "neues Katzensofa, Hund"
     (weights,) = word_weights(task, [source], [target])
     (src, src_words), (tgt, tgt_words) = (
-        words_of_tokens(text, task.tokenizer, word_spans(text)) for text in (source, target)
+        words_of_tokens(text, task.tokenizer, unit_spans(text)) for text in (source, target)
     )
     batch = objective_of(task).batch([(src, tgt)])
     with torch.no_grad(), record_activations(task.model) as cache:
@@ -245,7 +245,16 @@ def test_alignment_does_not_depend_on_the_neighbors():
 
 def test_edits_keep_the_punctuation_of_the_words_that_they_replace():
     (required,) = Glossary([Term(("truck",), ("Lastwagen",))]).find("truck")
-    assert not [*edits("这只猫睡了。", required, 0)]
+    (other,) = Glossary([Term(("truck",), ("卡车",))]).find("truck")
+    assert {"这只卡车睡了。", "这只卡车了。", "这卡车睡了。", "卡车睡了。"} <= {
+        *edits("这只猫睡了。", other, 2, is_translation=True)
+    }
+    assert "这只猫睡卡车。" in edits("这只猫睡了。", other, 4)
+    assert "“卡车”在" in edits("“猫”在", other, 0)
+    assert "卡车这只猫" in edits("这只猫", other, 0)
+    assert "这只猫卡车" in edits("这只猫", other, 2)
+    assert "a 卡车b" in edits("a b", other, 1)
+    assert "这 Lastwagen b" in edits("这 b", required, 1)
     assert set(edits("auf (einen Lkw).", required, 2)) == {
         "auf (einen Lastwagen Lkw).", "auf (einen Lkw). Lastwagen", "auf (einen Lastwagen).", "auf (Lastwagen).",
     }  # fmt: skip

@@ -7,7 +7,6 @@ from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
 from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
 from glassformer.documents.spans import BETWEEN, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
-from glassformer.documents.words import KATAKANA, UNSPACED, UNSPACED_SIGN
 from glassformer.tasks.casing import WORD
 from glassformer.tasks.splitting import ABBREVIATED, SENTENCE_END
 
@@ -36,9 +35,6 @@ SOURCES = {
     "spaced_mark": SPACED_MARK,
     "stray_space": STRAY_SPACE,
     "stray_space_of_mark": STRAY_SPACE_OF_MARK,
-    "unspaced": UNSPACED,
-    "unspaced_sign": UNSPACED_SIGN,
-    "katakana": KATAKANA,
     "between": BETWEEN,
     "entity": ENTITY,
     "technical_before": TECHNICAL_BEFORE,

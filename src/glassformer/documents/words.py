@@ -14,8 +14,6 @@ UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
 """A letter of a script that has no spaces between words."""
 UNSPACED_SIGN = re.compile(f"[{UNSPACED_RANGES}{FULL_WIDTH}]")
 """A letter of such a script, or a sign."""
-SEVERAL_WORDS = re.compile(f"{UNSPACED.pattern}{{2}}")
-"""What may be several words that no space separates."""
 KATAKANA = re.compile("[\u30a0-\u30ff]{2}")
 """Letters of one word of Japanese: those of other words have another script."""
 

@@ -1,20 +1,18 @@
 """Word alignment by cross-attention: what each source token contributes to the logit of each target token."""
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.documents.words import unit_spans
 from glassformer.runtime.graph import Floats
 from glassformer.tasks.base import AnyTask
 from glassformer.tokens.tokenizer import Tokenizer
 
 Pairs = list[tuple[int, int]]
 """Index of a source word, and of a target word that is its translation."""
-
-SpansOf = Callable[[str], Sequence[tuple[int, int]]]
 
 N_NORMALIZATIONS = 3
 """Number of times that columns and rows are divided by their sums."""
@@ -26,11 +24,6 @@ MIN_EMISSION = 1e-4
 """Added to the weights: no word is excluded."""
 
 
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each word of a text: the parts between white space."""
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
 def words_of_tokens(text: str, tokenizer: Tokenizer, spans: Sequence[tuple[int, int]]) -> tuple[list[int], list[range]]:
     """Token ids of a text, and the words that each token is part of."""
     ids, offsets = tokenizer.offsets(text)
@@ -38,18 +31,15 @@ def words_of_tokens(text: str, tokenizer: Tokenizer, spans: Sequence[tuple[int, 
     return ids, [range(bisect_right(ends, a), bisect_left(begins, b) if a < b else 0) for a, b in offsets]
 
 
-def word_weights(
-    task: AnyTask, sources: Sequence[str], targets: Sequence[str], *, spans_of: SpansOf = word_spans
-) -> list[Floats]:
+def word_weights(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) -> list[Floats]:
     """Weight of each source word for each target word, [target, source]: the sum over the source tokens of the mean
     over the target tokens, normalized. Words beyond the maximum length have none.
 
     Args:
         task: a text-to-text task.
-        spans_of: finds the words of a text.
     """
     limit = task.config.max_len - 1
-    spans = [list(map(spans_of, texts)) for texts in (sources, targets)]
+    spans = [list(map(unit_spans, texts)) for texts in (sources, targets)]
     sides = [
         [words_of_tokens(text, tokenizer, found) for text, found in zip(texts, own, strict=True)]
         for tokenizer, texts, own in zip(task.tokenizer.sides, (sources, targets), spans, strict=True)
@@ -101,17 +91,12 @@ def posteriors(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return forward * backward
 
 
-def align(
-    task: AnyTask, sources: Sequence[str], targets: Sequence[str], *, spans_of: SpansOf = word_spans
-) -> list[Pairs]:
+def align(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) -> list[Pairs]:
     """Align the words of translations to those of the sources: each target word to its most probable source word, in
     the order of the target words.
-
-    Args:
-        spans_of: finds the words of a text; for positions of spans in it, `documents.words.unit_spans`.
     """
     results: list[Pairs] = []
-    for weights in word_weights(task, sources, targets, spans_of=spans_of):
+    for weights in word_weights(task, sources, targets):
         if not weights.any():
             results.append([])
             continue

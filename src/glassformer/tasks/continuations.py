@@ -154,7 +154,7 @@ def continuations(
             rest = upper(translation.text[n:], task.language(1))
             translation = replace(translation, text=translation.text[:n] + rest)
         pair = in_known_case(task, translation, text)
-        alignment = align(task, *([side] for side in pair), spans_of=unit_spans)[0] if begun.needs_alignment else []
+        alignment = align(task, *([side] for side in pair))[0] if begun.needs_alignment else []
         result[0] = replace(translation, source=whole, text=mark + begun.put_back(translation.text, alignment))
     if options.align:
         add_alignment(task, results)

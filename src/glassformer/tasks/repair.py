@@ -51,9 +51,9 @@ def from_similar(
     log_probs = task.score([match.source for match in matches], [match.target for match in matches], no_op, tag)
     new = [i for i, of_tokens in enumerate(log_probs) if -sum(of_tokens) / len(of_tokens) > MIN_SURPRISE]
     outputs = [given[i][0] for i in new], [results[i].text for i in new]
-    links = align(task, *outputs, spans_of=unit_spans) if new else []
+    links = align(task, *outputs) if new else []
     similar = [matches[i].source for i in new], [matches[i].target for i in new]
-    of_matches = align(task, *similar, spans_of=unit_spans) if new else []
+    of_matches = align(task, *similar) if new else []
     texts: dict[int, str] = {}
     for i, of_output, of_match in zip(new, links, of_matches, strict=True):
         text = repaired(given[i][0], results[i].text, of_output, matches[i], of_match)

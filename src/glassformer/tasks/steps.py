@@ -15,7 +15,7 @@ from glassformer.corpora.repetition import may_repeat, repeats
 from glassformer.corpora.terms import unmet
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.documents.inline import Detached, put_at
-from glassformer.documents.words import UNSPACED, unit_spans
+from glassformer.documents.words import UNSPACED
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
@@ -388,7 +388,7 @@ def put_back_spans(task: "TextToTextTask[Any]", lines: Sequence[Line], precision
     texts = [(line.detached, line, k) for line in lines if line.detached for k in range(len(line.translations))]
     inner = [(detached, line.translations[k]) for detached, line, k in texts if detached.inner]
     pairs = [in_known_case(task, translation, detached.core) for detached, translation in inner]
-    alignments = align(task, *zip(*pairs, strict=True), spans_of=unit_spans) if pairs else []
+    alignments = align(task, *zip(*pairs, strict=True)) if pairs else []
     sentences, translations = [detached for detached, _ in inner], [translation for _, translation in inner]
     found = iter(code_positions(task, sentences, translations, alignments, precision))
     for detached, line, k in texts:
@@ -414,7 +414,7 @@ def add_alignment(task: "TextToTextTask[Any]", results: Sequence[list[Translatio
     translations = [nbest[k] for nbest, k in positions]
     texts = [in_known_case(task, t, t.source) for t in translations]
     sources, targets = [source for source, _ in texts], [target for _, target in texts]
-    alignments = align(task, sources, targets, spans_of=unit_spans)
+    alignments = align(task, sources, targets)
     for (nbest, k), pairs in zip(positions, alignments, strict=True):
         nbest[k] = replace(nbest[k], alignment=tuple(pairs))
 

@@ -18,13 +18,13 @@ from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached
-from glassformer.documents.words import SEVERAL_WORDS
+from glassformer.documents.words import UNSPACED, UNSPACED_SIGN, unit_spans
 from glassformer.errors import ConfigError
 from glassformer.generate.policy import length_penalty
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
 from glassformer.runtime.graph import Floats
-from glassformer.tasks.alignment import word_spans, word_weights
+from glassformer.tasks.alignment import word_weights
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
@@ -38,8 +38,11 @@ EDITED_TOGETHER = 32
 MAX_EDITS = 8
 """Number of edits of a translation."""
 
-OPENING, CLOSING = "([{¿¡«“„‘\"'", ".,;:!?…)]}»”’\"'"
+OPENING, CLOSING = "([{¿¡«“„‘\"'（「『", ".,;:!?…)]}»”’\"'。、，！？；：）」』"
 """Punctuation before and after a word."""
+
+MAX_LETTERS = 4
+"""Number of letters of a script without spaces that are replaced by a term."""
 
 MIN_WEIGHT = 0.85
 """A word with at least this part of its weights on a term is a translation of the term."""
@@ -228,14 +231,14 @@ def edited_texts(
         prefix: text that the output begins with, which stays.
         ban: texts that must not occur.
     """
-    spans, term = word_spans(part.source), missing[0]
+    spans, term = unit_spans(part.source), missing[0]
     words = [word for word, (a, b) in enumerate(spans) if a < term.end and term.start < b]
     begin, rest = output.text[: len(prefix)], output.text[len(prefix) :]
-    begin += " " if begin and (rest[:1].isspace() or not rest) else ""
+    begin += " " if begin and (rest[:1].isspace() or (not rest and not UNSPACED_SIGN.match(begin[-1]))) else ""
     limit = task.config.max_len - 1
 
     def fitting(at_words: Iterable[int], is_translation: bool) -> list[tuple[str, list[int]]]:
-        positions = sorted({max(0, word - len(begin.split())) for word in at_words})
+        positions = sorted({max(0, word - len(unit_spans(begin))) for word in at_words})
         results = (edits(rest, term, word, is_translation, begins_text=not begin) for word in positions)
         texts = list(dict.fromkeys(begin + text for text in chain.from_iterable(results)))
         found = []
@@ -253,7 +256,7 @@ def edited_texts(
         word = int(to_term.argmax())
         if found := fitting([word], bool(to_term[word] >= MIN_WEIGHT * weights[word].sum())):
             return found
-    n_words = len(output.text.split())
+    n_words = len(unit_spans(output.text))
     middle = n_words * (words[0] if words else 0) // max(1, len(spans))
     first = max(0, min(middle - MAX_WORDS // 2, n_words - MAX_WORDS))
     return fitting(range(first, min(first + MAX_WORDS, max(1, n_words))), False)
@@ -262,27 +265,37 @@ def edited_texts(
 def edits(
     text: str, required: Required, word: int, is_translation: bool = False, *, begins_text: bool = True
 ) -> Iterator[str]:
-    """The text with a form that meets the requirement in place of no, one or two words; not among words in a script
-    without spaces, which may be whole sentences.
+    """The text with a form that meets the requirement in place of no, one or two words, or in a script without spaces
+    of up to MAX_LETTERS letters.
 
     Args:
-        word: index of the word at or beside which the edit is made.
+        word: index of the word (`unit_spans`) at or beside which the edit is made.
         is_translation: the word is a translation of the term, which the form replaces.
         begins_text: nothing is before the text, so that its first word may begin with an upper-case letter.
     """
     text = text.strip()
-    bounds = word_spans(text)
+    bounds = unit_spans(text)
     words = [text[a:b] for a, b in bounds]
     spans = [(word, word + 1), (word, word + 2), (word - 1, word + 1)]
+    if any(map(UNSPACED.search, words[word : word + 1])):
+        lengths = range(1, MAX_LETTERS + 1)
+        spans = [(word - k, word - k + length) for length in lengths for k in range(length)]
     for start, end in spans if is_translation else [(word, word), (word + 1, word + 1), *spans]:
-        near = words[start:end] or words[max(0, start - 1) : start + 1]
-        if 0 <= start <= end <= len(words) and not any(map(SEVERAL_WORDS.search, near)):
-            first, last = (words[start], words[end - 1]) if end > start else ("", "")
-            before = text[: bounds[start][0]] if start < len(words) else f"{text} " * bool(text)
-            if end > start:
-                after = text[bounds[end - 1][1] :]
-            else:
-                after = f" {text[bounds[start][0] :]}" if start < len(words) else ""
-            opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
-            for form in required.forms if start == 0 and begins_text else required.targets:
-                yield f"{before}{opening}{form}{closing}{after}"
+        if not 0 <= start <= end <= len(words):
+            continue
+        first, last = (words[start], words[end - 1]) if end > start else ("", "")
+        before = text[: bounds[start][0]] if start < len(words) else text
+        after = text[bounds[end - 1][1] :] if end > start else text[len(before) :]
+        opening, closing = first[: len(first) - len(first.lstrip(OPENING))], last[len(last.rstrip(CLOSING)) :]
+        for form in required.forms if start == 0 and begins_text else required.targets:
+            new = f"{opening}{form}{closing}"
+            if end == start:
+                new = f"{space_between(before, new)}{new}{space_between(new, after)}"
+            yield before + new + after
+
+
+def space_between(before: str, after: str) -> str:
+    """The space between two texts of which one is put beside the other."""
+    if not before or not after or before[-1].isspace() or after[0].isspace():
+        return ""
+    return "" if UNSPACED_SIGN.match(before[-1]) or UNSPACED_SIGN.match(after) else " "

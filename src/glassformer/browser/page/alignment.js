@@ -1,7 +1,7 @@
 // Word alignment by cross-attention. Counterparts: tasks/alignment.py, runtime/cross_attention.py.
 
 import { padded } from "./kernels.js";
-import { wordSpans } from "./text.js";
+import { unitSpans } from "./sentences.js";
 
 const N_NORMALIZATIONS = 3;
 const JUMP = 0.5;
@@ -156,11 +156,10 @@ function contributions(model, source, target) {
 /**
  * Weight of each source word for each target word, normalized.
  * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target
- * @param {(text: string) => Span[]} [spansOf] finds the words of a text
  */
-export function wordWeights(model, tokenizer, source, target, spansOf = wordSpans) {
+export function wordWeights(model, tokenizer, source, target) {
   const limit = model.maxLength - 1;
-  const [sources, targets] = [source, target].map(spansOf);
+  const [sources, targets] = [source, target].map(unitSpans);
   const [src, tgt] = [wordsOfTokens(source, tokenizer, sources), wordsOfTokens(target, tokenizer.targets, targets)];
   const [srcIds, tgtIds] = [src, tgt].map(({ ids }) => ids.slice(0, limit));
   const nSource = sources.length;
@@ -221,11 +220,10 @@ function posteriors(weights) {
 
 /**
  * Pairs of a source word and a target word: each target word with its most probable source word.
- * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target
- * @param {(text: string) => Span[]} [spansOf] finds the words of a text @returns {Alignment}
+ * @param {Model} model @param {Tokenizer} tokenizer @param {string} source @param {string} target @returns {Alignment}
  */
-export function align(model, tokenizer, source, target, spansOf = wordSpans) {
-  const weights = wordWeights(model, tokenizer, source, target, spansOf);
+export function align(model, tokenizer, source, target) {
+  const weights = wordWeights(model, tokenizer, source, target);
   const isUsed = (row) => row.some((x) => x !== 0);
   const nTarget = weights.findLastIndex(isUsed) + 1;
   if (!nTarget) return [];

@@ -1,6 +1,6 @@
 // Where protected spans belong in a translation, by a model that was trained with codes. Counterpart: tasks/code_positions.py.
 
-import { unitSpans } from "./inline.js";
+import { unitSpans } from "./sentences.js";
 import { strip } from "./text.js";
 
 const [OPEN, CLOSE, ALONE] = ["\ue000", "\ue001", "\ue002"];

@@ -1,6 +1,7 @@
 // Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py and documents/spans.py.
 
-import { wordsOf } from "./sentences.js";
+import { HAS_UNSPACED, UNSPACED_SIGN, unitSpans } from "./sentences.js";
+import { continuesWord } from "./terms.js";
 import { strip } from "./text.js";
 
 const AFTER_SPAN = " \t,.;:!?)]}–—-";
@@ -63,15 +64,6 @@ export function matches(pattern, text) {
   return found;
 }
 
-/**
- * Start and end of each unit of a text: the parts between white space; in scripts without spaces, each letter, or word
- * of Katakana, with the punctuation beside it.
- * @param {string} text @returns {Span[]}
- */
-export function unitSpans(text) {
-  return wordsOf(text).map(({ 0: unit, index }) => [index, index + unit.length]);
-}
-
 /** @param {string} text */
 const leftStrip = (text) => strip(`${text}.`).slice(0, -1);
 
@@ -84,9 +76,6 @@ export class Inline {
     this.closing = new RegExp(patterns.closing, "yu");
     this.emptyPair = new RegExp(patterns.empty_pair, "gu");
     this.spacedMark = new RegExp(patterns.spaced_mark, "u");
-    this.unspaced = new RegExp(patterns.unspaced, "u");
-    this.unspacedSign = beginning("unspaced_sign");
-    this.katakana = whole("katakana");
     this.straySpace = beginning("stray_space");
     this.straySpaceOfMark = beginning("stray_space_of_mark");
     this.tokenAfter = beginning("token");
@@ -95,24 +84,6 @@ export class Inline {
     this.entity = whole("entity");
     this.technicalBefore = whole("technical_before");
     this.technicalAfter = whole("technical_after");
-  }
-
-  /**
-   * Whether what follows the beginning of a text does not change its last word; letters of scripts without spaces need no
-   * space.
-   * @param {string} begun @param {string} rest
-   */
-  beginsWord(begun, rest) {
-    return !strip(rest[0]) || this.unspacedSign.test(lastOf(begun)) || this.unspacedSign.test(rest);
-  }
-
-  /**
-   * Whether two characters belong to one word; letters of scripts without spaces are words of their own.
-   * @param {string} first @param {string} second
-   */
-  continues(first, second) {
-    if (!isWord(first) || !isWord(second)) return false;
-    return /\p{M}/u.test(second) || this.katakana.test(first + second) || !this.unspaced.test(first + second);
   }
 
   /**
@@ -250,9 +221,9 @@ export class Inline {
       core += text.slice(position, a);
       const [before, after] = [lastOf(text.slice(0, a)), firstOf(text.slice(b))];
       if (isSpace(before) && isSpace(after)) core = rightStrip(core);
-      else if (this.continues(before, after)) core += " ";
+      else if (continuesWord(before + after, before.length)) core += " ";
       const isTag = this.wholeTag.test(text.slice(a, b));
-      const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isTag ? !isSpace(c) : isWord(c) && !this.unspaced.test(c)));
+      const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isTag ? !isSpace(c) : isWord(c) && !HAS_UNSPACED.test(c)));
       this.closing.lastIndex = b;
       const units = unitSpans(core);
       const begun = units.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? core.slice(...units.at(-1)) : "";
@@ -327,7 +298,7 @@ export class Inline {
         }
         offsets.push(at);
         isJoined ||= span.joinedAfter && span.text.startsWith("</"); // the space is before the tag in the source
-        isJoined ||= this.unspacedSign.test(lastOf(output.slice(0, at)));
+        isJoined ||= UNSPACED_SIGN.test(lastOf(output.slice(0, at)));
         texts.push(isJoined ? span.text : ` ${span.text}`);
       } else {
         let at = units[place][0];
@@ -335,7 +306,7 @@ export class Inline {
         offsets.push(at);
         const isStart = this.wholeTag.test(span.text) && !span.text.startsWith("</") && !span.text.endsWith("/>");
         const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart)
-          || (span.signAfter !== "" && output.startsWith(span.signAfter, at)) || this.unspacedSign.test(output.slice(at));
+          || (span.signAfter !== "" && output.startsWith(span.signAfter, at)) || UNSPACED_SIGN.test(output.slice(at));
         texts.push(isJoined ? span.text : `${span.text} `);
       }
     });
@@ -349,7 +320,7 @@ export class Inline {
       if (mark && mark === FULL_WIDTH_ENDS[after[end - 1]]) rest = after.slice(0, end - 1) + mark + after.slice(end);
       output = bare;
     }
-    if (rest[0] === " " && this.unspacedSign.test(lastOf(output))) rest = rest.slice(1);
+    if (rest[0] === " " && UNSPACED_SIGN.test(lastOf(output))) rest = rest.slice(1);
     return before + output + rest;
   }
 

@@ -2,17 +2,17 @@
 
 import { wordWeights } from "./alignment.js";
 import { lengthPenalty } from "./search.js";
-import { SPACE, split, strip, wordsIn } from "./text.js";
+import { HAS_UNSPACED, UNSPACED_SIGN, unitSpans } from "./sentences.js";
+import { SPACE, strip } from "./text.js";
 
 const MAX_WORDS = 16; // words of an output at which edits are tried if none is known to be aligned to the term
 const MAX_EDITS = 8;
 const SPACES = new RegExp(`^[${SPACE}]+$`, "u");
-export const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]/u; // a letter of a script that has no spaces between words
-const SEVERAL_WORDS = new RegExp(`${UNSPACED.source}{2}`, "u"); // what may be several words that no space separates
 const KATAKANA = /^[\u30a0-\u30ff]{2}$/u; // of one word of Japanese
 const MIN_WEIGHT = 0.85; // part of its weights on a term with which a word is a translation of the term
-const OPENING = "([{¿¡«“„‘\"'";
-const CLOSING = ".,;:!?…)]}»”’\"'";
+const OPENING = "([{¿¡«“„‘\"'（「『";
+const CLOSING = ".,;:!?…)]}»”’\"'。、，！？；：）」』";
+const MAX_LETTERS = 4; // of a script without spaces that are replaced by a term
 
 /** @param {string} character */
 const isWord = (character) => /[\p{L}\p{N}\p{M}_]/u.test(character);
@@ -27,11 +27,11 @@ const unique = (items) => [...new Set(items)];
  * Whether the characters before and after a position belong to one word.
  * @param {string} text @param {number} position
  */
-function continuesWord(text, position) {
+export function continuesWord(text, position) {
   if (position <= 0 || position >= text.length) return false;
   const [before, after] = [[...text.slice(Math.max(0, position - 2), position)].at(-1), [...text.slice(position, position + 2)][0]];
   if (!isWord(before) || !isWord(after)) return false;
-  return /\p{M}/u.test(after) || KATAKANA.test(before + after) || !UNSPACED.test(before + after);
+  return /\p{M}/u.test(after) || KATAKANA.test(before + after) || !HAS_UNSPACED.test(before + after);
 }
 
 /**
@@ -139,30 +139,40 @@ export class Glossary {
 }
 
 /**
- * The text with a form that meets the requirement in place of no, one or two words; not among words in a script without
- * spaces, which may be whole sentences.
+ * The space between two texts of which one is put beside the other.
+ * @param {string} before @param {string} after
+ */
+function spaceBetween(before, after) {
+  if (!before || !after || !strip(before.at(-1)) || !strip(after[0])) return "";
+  return UNSPACED_SIGN.test(before.at(-1)) || UNSPACED_SIGN.test(after) ? "" : " ";
+}
+
+/**
+ * The text with a form that meets the requirement in place of no, one or two words, or in a script without spaces of up to
+ * MAX_LETTERS letters.
  * @param {string} text @param {Term} required @param {number} word @param {boolean} isTranslation
  * @param {boolean} beginsText @returns {string[]}
  */
 function edits(text, required, word, isTranslation, beginsText) {
   const stripped = strip(text);
-  const bounds = wordsIn(stripped).map(({ 0: each, index }) => [index, index + each.length]);
+  const bounds = unitSpans(stripped);
   const words = bounds.map(([a, b]) => stripped.slice(a, b));
-  const replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
+  let replaced = [[word, word + 1], [word, word + 2], [word - 1, word + 1]];
+  if (word < words.length && HAS_UNSPACED.test(words[word])) {
+    replaced = Array.from({ length: MAX_LETTERS }, (_, n) => Array.from({ length: n + 1 }, (_, k) => [word - k, word - k + n + 1])).flat();
+  }
   const results = [];
   for (const [start, end] of isTranslation ? replaced : [[word, word], [word + 1, word + 1], ...replaced]) {
     if (start < 0 || end > words.length) continue;
-    const near = end > start ? words.slice(start, end) : words.slice(Math.max(0, start - 1), start + 1);
-    if (near.some((each) => SEVERAL_WORDS.test(each))) continue;
     const [first, last] = end > start ? [words[start], words[end - 1]] : ["", ""];
-    const before = start < words.length ? stripped.slice(0, bounds[start][0]) : stripped && `${stripped} `;
-    let after = end > start ? stripped.slice(bounds[end - 1][1]) : "";
-    if (end === start && start < words.length) after = ` ${stripped.slice(bounds[start][0])}`;
+    const before = start < words.length ? stripped.slice(0, bounds[start][0]) : stripped;
+    const after = stripped.slice(end > start ? bounds[end - 1][1] : before.length);
     let [from, to] = [0, last.length];
     while (from < first.length && OPENING.includes(first[from])) from += 1;
     while (to > 0 && CLOSING.includes(last[to - 1])) to -= 1;
     for (const form of start === 0 && beginsText ? required.forms : required.targets) {
-      results.push(before + first.slice(0, from) + form + last.slice(to) + after);
+      const added = first.slice(0, from) + form + last.slice(to);
+      results.push(end > start ? before + added + after : before + spaceBetween(before, added) + added + spaceBetween(added, after) + after);
     }
   }
   return results;
@@ -176,12 +186,12 @@ function edits(text, required, word, isTranslation, beginsText) {
 function editedTexts(translator, part, output, missing, prefix) {
   const { model, tokenizer } = translator;
   const limit = model.maxLength - 1;
-  const spans = wordsIn(part.source).map(({ 0: word, index }) => [index, index + word.length]);
+  const spans = unitSpans(part.source);
   const [term] = missing;
   const words = spans.flatMap(([a, b], word) => (a < term.end && term.start < b ? [word] : []));
   const rest = output.text.slice(prefix.length);
-  const begin = output.text.slice(0, prefix.length) + (prefix && (!rest || !strip(rest[0])) ? " " : "");
-  const nBegin = split(begin).length;
+  const begin = output.text.slice(0, prefix.length) + (prefix && (rest ? !strip(rest[0]) : !UNSPACED_SIGN.test(prefix.at(-1))) ? " " : "");
+  const nBegin = unitSpans(begin).length;
 
   const fitting = (atWords, isTranslation) => {
     const positions = unique(atWords.map((word) => Math.max(0, word - nBegin))).sort((a, b) => a - b);
@@ -203,7 +213,7 @@ function editedTexts(translator, part, output, missing, prefix) {
     const found = fitting([word], toTerm[word] >= MIN_WEIGHT * weights[word].reduce((a, b) => a + b, 0));
     if (found.length) return found;
   }
-  const nWords = split(output.text).length;
+  const nWords = unitSpans(output.text).length;
   const middle = Math.floor(nWords * (words[0] ?? 0) / Math.max(1, spans.length));
   const first = Math.max(0, Math.min(middle - MAX_WORDS / 2, nWords - MAX_WORDS));
   const last = Math.min(first + MAX_WORDS, Math.max(1, nWords));

@@ -17,14 +17,6 @@ export function wordsIn(text) {
   return [...text.matchAll(WORDS)];
 }
 
-/**
- * Start and end of each word.
- * @param {string} text @returns {Span[]}
- */
-export function wordSpans(text) {
-  return wordsIn(text).map(({ 0: word, index }) => [index, index + word.length]);
-}
-
 /** @param {string} text @returns {string[]} */
 export function split(text) {
   return wordsIn(text).map(([word]) => word);

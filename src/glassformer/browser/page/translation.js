@@ -4,10 +4,10 @@ import { align } from "./alignment.js";
 import { isCapitals, recased, upper } from "./casing.js";
 import { codePositions } from "./code_positions.js";
 import { wordsWithConfidence } from "./confidence.js";
-import { Inline, matches, unitSpans } from "./inline.js";
+import { Inline, matches } from "./inline.js";
 import { distribution, headOf, layersOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
-import { spaceAfter } from "./sentences.js";
+import { UNSPACED_SIGN, spaceAfter, unitSpans } from "./sentences.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip, wordsIn } from "./text.js";
 
@@ -16,6 +16,15 @@ const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
 const MAX_ABBREVIATION = 10; // characters
 const REPEATED_NGRAMS = [3, 2];
 const MAX_BEAM = 64;
+
+/**
+ * Whether what follows the beginning of a text does not change its last word; letters of scripts without spaces need no
+ * space.
+ * @param {string} begun @param {string} rest
+ */
+function beginsWord(begun, rest) {
+  return !strip(rest[0]) || UNSPACED_SIGN.test(begun.at(-1)) || UNSPACED_SIGN.test(rest);
+}
 
 export class Translator {
   /** @param {Model} model @param {Tokenizer} tokenizer */
@@ -90,7 +99,7 @@ export class Translator {
    */
   align(source, target, isRecased) {
     const [src, tgt] = isRecased ? [this.recased(source), this.recased(target, 1)] : [source, target];
-    return align(this.model, this.tokenizer, src, tgt, unitSpans);
+    return align(this.model, this.tokenizer, src, tgt);
   }
 
   /**
@@ -366,7 +375,7 @@ export class Translator {
    */
   positions(detached, translation, isRecased) {
     const [core, output] = isRecased ? [this.recased(detached.core), this.recased(translation, 1)] : [detached.core, translation];
-    const links = align(this.model, this.tokenizer, core, output, unitSpans);
+    const links = align(this.model, this.tokenizer, core, output);
     const positions = this.inline.alignedPositions(detached, translation, links);
     if (!this.header.codes.length) return positions;
     return codePositions(this.model, this.tokenizer, this.inline, { ...detached, core }, output, positions, links);
@@ -425,7 +434,7 @@ export class Translator {
       const [best] = search(this.model, part.ids, this.options({ ...options, nbest: 1, prefix: ids }));
       const output = this.textOf(best);
       const rest = output.slice(begun.length);
-      if (!output.startsWith(begun) || !strip(rest) || (strip(begun) && !this.inline.beginsWord(begun, rest))) continue;
+      if (!output.startsWith(begun) || !strip(rest) || (strip(begun) && !beginsWord(begun, rest))) continue;
       const word = rest.slice(...unitSpans(rest)[0]);
       if (found.has(word)) continue;
       const until = output.slice(0, begun.length + rest.indexOf(word) + word.length);

@@ -68,7 +68,8 @@ const UNIT = new RegExp(
   `[${OPENING}]{0,4}(?:${LETTER})[^\\p{L}\\p{N}_${SPACE}${UNSPACED}${OPENING}]*`
     + `|[^${SPACE}${UNSPACED}]+?(?=[${SPACE}]|[${OPENING}]{0,4}[${UNSPACED}]|$)`, "gu",
 );
-const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
+export const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
+export const UNSPACED_SIGN = new RegExp(`^[${UNSPACED}\\u3001-\\u303f\\uff01-\\uff65]`, "u"); // with those of full width
 
 /**
  * The parts of a text between white space, with their positions.
@@ -85,4 +86,12 @@ export function spacedWordsOf(text) {
  */
 export function wordsOf(text) {
   return [...text.matchAll(HAS_UNSPACED.test(text) ? UNIT : SPACED)];
+}
+
+/**
+ * Start and end of each of these words.
+ * @param {string} text @returns {Span[]}
+ */
+export function unitSpans(text) {
+  return wordsOf(text).map(({ 0: unit, index }) => [index, index + unit.length]);
 }
