@@ -49,6 +49,22 @@ def test_which_files_have_columns_named_by_languages(tmp_path, name, text, expec
     assert not has_columns_of(tmp_path / name, None, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        ('{"de": "Katze", "en": "cat"}', ("de", "en")),
+        ('{"id": 1, "translation": {"French": "chat", "English": "cat"}}', ("fr", "en")),
+        ('{"src": "Katze", "tgt": "cat"}', ()),
+        ('{"translation": {"en": 1}}', ()),
+        ("[1]", ()),
+    ],
+)
+def test_keys_of_json_are_codes(tmp_path, text, languages):
+    path = tmp_path / "a.jsonl"
+    path.write_text(text + "\n")
+    assert languages_of([path], []) == languages
+
+
 def test_languages_that_are_given_come_first():
     assert languages_of([Path("a.en")], [Path("a.fr")], (), ("de", "it")) == ("de", "it")
     for wrong in (("en",), ("en", "en"), ("English", "French"), ("en", "fr", "de")):

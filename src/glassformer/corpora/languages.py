@@ -3,12 +3,13 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from glassformer.corpora.bilingual import Languages, declared_languages
-from glassformer.corpora.columns import language_code, language_columns
+from glassformer.corpora.columns import is_language, language_code, language_columns
 from glassformer.corpora.jsonl import parse_json
 from glassformer.corpora.lines import LineError
-from glassformer.corpora.pair_formats import format_of
+from glassformer.corpora.pair_formats import format_of, is_nested, named_texts
 from glassformer.corpora.pair_tables import first_lines, open_pair_table
 from glassformer.corpora.read_options import parse_keys
 from glassformer.corpora.tables import open_table
@@ -78,18 +79,32 @@ def has_columns_of(path: Path, format: str | None, languages: Sequence[str]) -> 
             table = open_table(path, format=format, whole=False, lenient=True)
             return table.has_header and language_columns(table.names, languages) is not None
         case "jsonl":
-            try:
-                record = parse_json(next(first_lines(path, 1), ""))
-            except LineError:  # the command reports it
-                return False
-            texts = record.get("translation", record) if isinstance(record, dict) else None
+            record = first_object(path)
+            texts = record.get("translation", record)
             return isinstance(texts, dict) and language_columns(list(texts), languages) is not None
     return False
 
 
 def _header_codes(src: Sequence[Path]) -> tuple[str, str] | None:
-    """Names of the columns of the first file, if it is a table of pairs."""
-    if not src or not src[0].is_file() or format_of(src[0]) not in ("csv", "tsv"):
+    """Names of the columns of the first file, if it is a table of pairs; of JSON the keys, if they are languages."""
+    if not src or not src[0].is_file():
         return None
-    table = open_pair_table(src[0], format_of(src[0]), {}, whole=False, lenient=True)
-    return table.names if table else None
+    match format_of(src[0]):
+        case "csv" | "tsv" as format:
+            table = open_pair_table(src[0], format, {}, whole=False, lenient=True)
+            return table.names if table else None
+        case "jsonl":
+            record = first_object(src[0])
+            texts = record["translation"] if is_nested(record) else record
+            names = named_texts(texts)
+            return names if names and all(map(is_language, names)) else None
+    return None
+
+
+def first_object(path: Path) -> dict[str, Any]:
+    """The object in the first line of a file; empty if there is none, which the command reports."""
+    try:
+        record = parse_json(next(first_lines(path, 1), ""))
+    except LineError:
+        return {}
+    return record if isinstance(record, dict) else {}
