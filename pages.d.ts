@@ -186,6 +186,7 @@ declare global {
     inputs?: string[];
     pooling?: string;
     n_separators?: number;
+    may_find_none?: boolean;
     max_type?: number;
     head?: ProgramRecord | null;
     mask_id?: number;

@@ -13,6 +13,8 @@ import glassformer as gf
 from glassformer.corpora.labeled import Labeled
 from glassformer.corpora.squad import QAExample
 from glassformer.corpora.tagged import Tagged
+from glassformer.data.dataset import Dataset
+from glassformer.learning.question_answering import QuestionAnsweringObjective
 from glassformer.learning.registry import objective_of
 from glassformer.learning.tagging import IGNORED_TAG
 from glassformer.models.bert import Bert, BertConfig
@@ -110,6 +112,19 @@ def test_the_span_of_an_answer_is_encoded_at_its_position(n_before):
     for ids, (first, last) in spans:
         assert task.tokenizer.decode(ids[first - 1 : last]).strip() == answer
     assert all(len(question) + len(ids) + 3 <= 47 for question, ids, _ in rows)
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+def test_no_answer_is_a_candidate_if_the_training_had_it(tmp_path, answered):
+    task = build(QuestionAnswerer, (), max_len=47)
+    assert task.may_find_none
+    rows = [([5], [6, 7], [0, 0]), ([5], [7, 8], [1, answered]), ([9], [6, 7], [1, 2])]
+    data = Dataset.write(tmp_path, rows, QuestionAnsweringObjective.fields, 300)
+    objective_of(task).fit_statistics(data)
+    assert task.may_find_none == (not answered)
+    found = task.answers([("what ?", "the black cat sat on the mat")], n_best=50)[0]
+    assert ("" in [answer.text for answer in found]) == (not answered)
+    assert task.answers([("what ?", "")])[0][0].text == ""
 
 
 def test_answers_are_spans_of_their_context():

@@ -31,6 +31,7 @@ from glassformer.tasks.causal_lm import LanguageModel
 from glassformer.tasks.classification import LabelTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.masked_lm import MaskedLM
+from glassformer.tasks.question_answering import QuestionAnswerer
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.translation import Translator
 from glassformer.tokens.codes import code_ids
@@ -202,6 +203,8 @@ def encoder_header(task: EncoderTask[Any], tables: TableFile) -> JsonObject:
         header |= {
             "mask_id": task.mask_id, "masks": task.masks, "tokens_include_space": task.tokens_include_space,
         }  # fmt: skip
+    if isinstance(task, QuestionAnswerer):
+        header["may_find_none"] = task.may_find_none
     return header
 
 

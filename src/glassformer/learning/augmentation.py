@@ -99,12 +99,12 @@ Change = Callable[[Pair, Random], Pair]
 
 CHANGES: dict[Change, float] = {
     lower_case: 3,
-    typing_errors: 12,
+    typing_errors: 6,
     no_end: 4,
     repeated_end: 3,
     emoji: 4,
     numbers: 3,
-    codes: 6,
+    codes: 12,
 }
 """The changes, and how frequent each is in relation to the others. Source of the types and the order of magnitude:
 OpusTrainer, with which Mozilla trains its translators. Capitals and title case are changed before the model sees them

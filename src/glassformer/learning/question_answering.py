@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -27,6 +28,10 @@ class SpanBatch(Batch):
     ids: Int[Tensor, "batch length"]
     token_type_ids: Int[Tensor, "batch length"]
     spans: Int[Tensor, "batch 2"]
+
+
+MAX_ROWS = 20_000
+"""Number of rows in which questions without an answer are counted."""
 
 
 class QuestionAnsweringObjective(Objective[QAExample, SpanBatch]):
@@ -72,6 +77,15 @@ class QuestionAnsweringObjective(Objective[QAExample, SpanBatch]):
         if not inside or inside[0] < start or inside[-1] >= end:
             return 0, 0
         return inside[0] - start + 1, inside[-1] - start + 1
+
+    def fit_statistics(self, data: Dataset) -> None:
+        """Find how many questions have no answer. A long context is several rows, of which one may have the answer."""
+        n = n_unanswerable = 0
+        rows = data.rows(np.arange(min(len(data), MAX_ROWS)))
+        for _, group in groupby(rows, key=lambda row: list(row[0])):
+            n += 1
+            n_unanswerable += not any(span[1] for *_, span in group)
+        self.task.unanswerable = (str(round(100 * n_unanswerable / n)),)
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["question"].lengths + data.fields["context"].lengths + self.task.n_specials

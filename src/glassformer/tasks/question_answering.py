@@ -14,7 +14,7 @@ from glassformer.errors import CorpusError
 from glassformer.generate.scores import best_of, softmax
 from glassformer.metrics import Score
 from glassformer.metrics.registry import scores
-from glassformer.tasks.base import Log
+from glassformer.tasks.base import Log, stored_number
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.texts import Warn, map_nonblank, python_warning
 from glassformer.tasks.windows import windows
@@ -53,6 +53,9 @@ class QuestionAnswerer(EncoderTask[QAExample]):
     read_options = ()
     output_type = "answers"
     head_config = {"head": "span"}
+    stored_attributes = ("unanswerable",)
+    unanswerable: tuple[str, ...] = ()
+    """Percentage of the questions of the training without an answer; empty in older and imported folders."""
 
     @classmethod
     def read(
@@ -73,6 +76,11 @@ class QuestionAnswerer(EncoderTask[QAExample]):
         """Maximum length of a question in tokens. At least half of the maximum length is left for the context."""
         return min(MAX_QUESTION_TOKENS, (self.config.max_len - self.n_specials) // 2)
 
+    @property
+    def may_find_none(self) -> bool:
+        """Whether "no answer" is a candidate: unless each question of the training has an answer."""
+        return self.unanswerable == () or stored_number(self.unanswerable) > 0
+
     def encode_parts(
         self, question: str, context: str
     ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int]]]:
@@ -85,7 +93,8 @@ class QuestionAnswerer(EncoderTask[QAExample]):
     def answers(
         self, questions: Sequence[tuple[str, str]], n_best: int = 1, warn: Warn = python_warning
     ) -> list[list[Answer]]:
-        """The best answers to each (question, context), best first. The candidates include "no answer".
+        """The best answers to each (question, context), best first. The candidates include "no answer", unless each
+        question of the training has one (`may_find_none`).
 
         `warn` is called for each question that is too long.
         """
@@ -123,7 +132,9 @@ class QuestionAnswerer(EncoderTask[QAExample]):
         results = []
         for answers, no_answer_prob in zip(candidates, no_answer_probs, strict=True):
             distinct = {(answer.start, answer.text): answer for answer in sorted(answers, key=lambda a: a.score)}
-            results.append(sorted([*distinct.values(), Answer("", 0, no_answer_prob)], key=lambda a: -a.score)[:n_best])
+            if self.may_find_none or not distinct:
+                distinct[0, ""] = Answer("", 0, no_answer_prob)
+            results.append(sorted(distinct.values(), key=lambda a: -a.score)[:n_best])
         return results
 
     def __call__(self, question: str, context: str) -> str:

@@ -100,7 +100,7 @@ export class QuestionAnswerer extends EncoderTask {
         }
       }
     }
-    const result = best.score > none ? best : { answer: "", score: none, start: 0, end: 0 };
+    const result = best.score > none || (best.answer && !this.header.may_find_none) ? best : { answer: "", score: none, start: 0, end: 0 };
     return { result, limit: asked.length < all.length ? asked.length : null };
   }
 }
