@@ -164,6 +164,14 @@ LINKS = [(0, 0), (1, 1), (2, 2), (3, 3)]
         ("a b c", "u v w", LINKS, ("a x c", "p q r"), [(0, 1), (1, 0), (1, 2)], None),
         ("a b c", "u v w", LINKS, ("a c", "r p"), [(0, 1), (1, 0)], None),
         ("{a}", "{a}", LINKS, ("a", "a"), LINKS, "{a}"),
+        # the punctuation of what is replaced stays
+        ("a b.", "u. v.", LINKS, ("a x!", "p (q)!"), LINKS, "p (v)!"),
+        ("a b?", "u v ?", [(0, 0), (1, 1), (1, 2)], ("a x?", "p q ?"), [(0, 0), (1, 1), (1, 2)], "p v ?"),
+        ("a b c", "u v, w", LINKS, ("a c", "p. r"), LINKS, "p v. r"),
+        ("a b c", "u v w", LINKS, ("a c", "p) r"), LINKS, None),
+        ("a", "u", LINKS, ("a b.", "p q."), LINKS, None),
+        ("a b", "u ?", LINKS, ("a x", "p q"), LINKS, None),
+        ("a b", "u v", LINKS, ("a x", "p ?"), LINKS, None),
         # letters of scripts without spaces
         ("open door", "門を開く", [(1, 0), (0, 2)], ("open it", "窓をあけて。"), [(1, 0), (0, 2)], "門をあけて。"),
         ("see door", "ドアを見る", [(1, 0), (0, 2)], ("see it", "窓を見て"), [(1, 0), (0, 2)], "ドアを見て"),

@@ -239,11 +239,13 @@ def run_lines(
         of_chunk = options.after(n_done) if samples else options
         if streamed:
             if chunk[0].strip():
+                is_begun = False
                 for text in streamed.stream(chunk[0], of_chunk, warn=partial(warn, 0)):
-                    before, newline, _ = text.partition("\n")
+                    before, newline, _ = (text if is_begun else text.lstrip("\n")).partition("\n")
+                    is_begun |= before != ""
                     sys.stdout.write(before)
                     sys.stdout.flush()
-                    if newline:  # stop at the first newline: one line of output for each line of input
+                    if newline:  # one line of output for each line of input
                         break
             sys.stdout.write("\n")
         else:

@@ -106,6 +106,7 @@ def update(
         raise ConfigError(f"{model}: was trained for {old.name}, not for translation.\n  Name a translator.")
     reading = {name: options[name] for name in PLAIN_TEXT if options.get(name)}
     languages = options.get("languages") or old.languages
+    old.check_direction(languages, "Give the languages of the model with --languages, or name its corrections.")
     entries = read_pairs(src, tgt, languages=languages, log=log, **reading)
     corrections = list(dict.fromkeys(map(texts_of, with_both_sides(entries, log))))
     if not corrections:

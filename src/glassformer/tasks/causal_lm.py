@@ -16,7 +16,7 @@ from glassformer.generate.request import Sources
 from glassformer.metrics import Score
 from glassformer.metrics.likelihood import bits_per_byte, perplexity
 from glassformer.model_config import Kind
-from glassformer.tasks.base import ExampleT, Task
+from glassformer.tasks.base import ExampleT, Record, Task
 from glassformer.tasks.documents import Document, DocumentTask
 from glassformer.tasks.generation import GeneratesText
 from glassformer.tasks.texts import Warn, check_texts, map_nonblank, python_warning
@@ -229,10 +229,23 @@ class LanguageModel(DocumentTask, DecoderTask[Document]):
     def run(
         self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
     ) -> list[str]:
-        """Generate a continuation of each line, up to the first newline."""
-        return map_nonblank(
-            lines, lambda nonblank, warn: [text.split("\n")[0] for text in self.complete(nonblank, options, warn)], warn
-        )
+        """Generate a continuation of each line: its first line that is not empty."""
+
+        def first_lines(nonblank: list[str], warn: Warn) -> list[str]:
+            return [text.lstrip("\n").split("\n")[0] for text in self.complete(nonblank, options, warn)]
+
+        return map_nonblank(lines, first_lines, warn)
+
+    def records(
+        self, lines: Sequence[str], options: DecodeConfig | None = None, *, warn: Warn = python_warning
+    ) -> Sequence[Record]:
+        """For each line its continuation, with all of its lines."""
+
+        def continuations(nonblank: list[str], warn: Warn) -> list[str]:
+            return list(self.complete(nonblank, options, warn))
+
+        outputs = map_nonblank(lines, continuations, warn)
+        return [{"input": line, "output": output} for line, output in zip(lines, outputs, strict=True)]
 
     def begins_text(self, before: int | None, token: int) -> bool:
         t = self.tokenizer

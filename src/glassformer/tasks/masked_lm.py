@@ -239,6 +239,8 @@ class MaskedLM(DocumentTask, EncoderTask[Document]):
         limit = self.config.max_len - 2
         for i, text in enumerate(texts):
             ids = self.encode_masked(text)
+            if text.strip() and self.mask_id not in ids:
+                warn(i, f"no mask: the text stays as it is. A mask is written {self.masks[0]}")
             if len(ids) > limit:
                 warn(i, f"longer than the maximum length of {limit} tokens: its end was cut off")
             rows.append((ids[:limit], []))

@@ -28,8 +28,10 @@ MIN_SURPRISE = 0.4
 """Mean negative log-probability, in nats for each token, that the translation of a similar text has at least if it is
 used: others are what the model says itself."""
 
-MARKS = ".,;:!?…()[]{}«»“”„\"'¿¡"
+MARKS = ".,;:!?…()[]{}«»“”„\"'¿¡。、，！？；：（）「」『』"
 """Punctuation around words."""
+ENDS = frozenset(".,;:!?…。、，！？；：")
+"""Of these, what may be after other words as well."""
 
 
 def from_similar(
@@ -134,16 +136,10 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
             begin = end = max(before) + 1 if before else 0
             if after and min(after) != end:
                 return None
-        if any(len(word) != 1 for word in words[begin:end]):
+        if without_marks(old[i1:i2]) == without_marks(new[j1:j2]):  # the marks are what differs
+            words[begin:end] = [text, *([] for _ in range(end - begin - 1))]
+        elif not put(without_marks(text), words, begin, end) or bool(without_marks(text)) != bool(text):
             return None
-        if begin == end:
-            if begin:
-                words[begin - 1].extend(text)
-            elif words:
-                words[0][:0] = text
-        else:
-            words[begin] = text
-            words[begin + 1 : end] = [[] for _ in range(end - begin - 1)]
     result, last = "", -1
     for i, several in enumerate(words):
         for k, word in enumerate(several):
@@ -156,6 +152,54 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
             result += space + word
             last = i
     return result
+
+
+def put(text: Sequence[str], words: list[list[str]], begin: int, end: int) -> bool:
+    """Put words without punctuation around them in the place of others, whose punctuation stays. Returns whether it was
+    possible.
+
+    Args:
+        words: what is at each position of a text; some are replaced.
+        begin, end: which of them; equal: the words are put before this one.
+    """
+    if begin == end:
+        if begin == 0:
+            words[:1] = [[*text, *word] for word in words[:1]]
+            return True
+        *others, word = words[begin - 1] or [""]
+        closing = marks_of(word)[1]
+        words[begin - 1] = [*others, word.removesuffix(closing), *text[:-1], text[-1] + closing]
+        return word.strip(MARKS) != "" and ENDS.issuperset(closing)
+    while begin < end and not any(word.strip(MARKS) for word in words[begin]):
+        begin += 1
+    while begin < end and not any(word.strip(MARKS) for word in words[end - 1]):
+        end -= 1
+    if begin == end or any(len(several) != 1 for several in words[begin:end]):
+        return False
+    opening, closing = marks_of(words[begin][0])[0], marks_of(words[end - 1][0])[1]
+    if text:
+        marked = [opening + text[0], *text[1:]]
+        words[begin:end] = [[*marked[:-1], marked[-1] + closing], *([] for _ in range(end - begin - 1))]
+    else:
+        words[begin:end] = [[] for _ in range(begin, end)]
+    return bool(text) or not opening + closing
+
+
+def marks_of(word: str) -> tuple[str, str]:
+    """The punctuation before and after a word."""
+    rest = word.lstrip(MARKS)
+    return word[: len(word) - len(rest)], rest[len(rest.rstrip(MARKS)) :]
+
+
+def without_marks(words: Sequence[str]) -> list[str]:
+    """Words without the punctuation before the first and after the last."""
+    kept = [i for i, word in enumerate(words) if word.strip(MARKS)]
+    if not kept:
+        return []
+    found = list(words[kept[0] : kept[-1] + 1])
+    found[0] = found[0].lstrip(MARKS)
+    found[-1] = found[-1].rstrip(MARKS)
+    return found
 
 
 def copied(old: str, new: str, own: Sequence[str], words: list[list[str]]) -> bool:

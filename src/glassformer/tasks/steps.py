@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from glassformer.corpora.memory import Match, Memory
 from glassformer.corpora.repetition import may_repeat, repeats
 from glassformer.corpora.terms import unmet
@@ -368,11 +370,16 @@ def join(
 
 
 def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Translation:
-    """The translation with the probability of each word that it is right."""
+    """The translation with the probability of each word that it is right: of terms 1; of words of a similar text of the
+    memory how similar the text is, as the model did not choose them either."""
     assert task.confidence is not None
     words, owners = words_of(translation.ids, task.tokenizer)
     forced = words_in(translation.forced, words)
-    p = task.confidence.probabilities(word_features(words, translation.log_probs, owners, forced))
+    match = translation.match if translation.match and translation.match.used else None
+    of_memory = np.isin(words, match.target.split()) if match else np.zeros(len(words), bool)
+    p = task.confidence.probabilities(word_features(words, translation.log_probs, owners, forced | of_memory))
+    if match:
+        p[of_memory] = match.similarity
     p[forced] = 1.0
     return replace(translation, words=tuple(zip(words, p.tolist(), strict=True)))
 
