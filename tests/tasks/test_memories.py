@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from dataclasses import replace
 
 import pytest
@@ -171,6 +172,8 @@ LINKS = [(0, 0), (1, 1), (2, 2), (3, 3)]
         ("a b c", "u v w", LINKS, ("a c", "p) r"), LINKS, None),
         ("a", "u", LINKS, ("a b.", "p q."), LINKS, None),
         ("a b", "u ?", LINKS, ("a x", "p q"), LINKS, None),
+        ("a - c", "u - w", LINKS, ("a c", "p r"), LINKS, "p - r"),
+        ("a ! c", "u ! w", LINKS, ("a c", "p r"), LINKS, None),
         ("a b", "u v", LINKS, ("a x", "p ?"), LINKS, None),
         # letters of scripts without spaces
         ("open door", "門を開く", [(1, 0), (0, 2)], ("open it", "窓をあけて。"), [(1, 0), (0, 2)], "門をあけて。"),
@@ -183,6 +186,17 @@ def test_what_differs_is_replaced(source, output, links, match, of_match, expect
     links = [(s, t) for s, t in links if s < n[0] and t < n[1]]
     of_match = [(s, t) for s, t in of_match if s < n[2] and t < n[3]]
     assert repaired(source, output, links, Match(*match, 0.8), of_match) == expected
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_any_texts_and_links_are_repaired_or_not(seed):
+    rng = random.Random(seed)
+    words = ["a", "b.", "(c", "d)", "?", ",", "e", "猫", "が。", "f,"]
+    texts = [" ".join(rng.choices(words, k=rng.randrange(6))) for _ in range(4)]
+    n = [len(unit_spans(text)) for text in texts]
+    links, of_match = ([(rng.randrange(s), rng.randrange(t)) for _ in range(5) if s and t] for s, t in (n[:2], n[2:]))
+    found = repaired(texts[0], texts[1], links, Match(texts[2], texts[3], 0.8), of_match)
+    assert found is None or set(found.replace(" ", "")) <= set("".join(texts[1:]).replace(" ", ""))
 
 
 def test_a_similar_text_is_used_if_the_model_does_not_say_it_already(path, monkeypatch):

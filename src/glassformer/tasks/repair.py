@@ -136,7 +136,7 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
             begin = end = max(before) + 1 if before else 0
             if after and min(after) != end:
                 return None
-        if without_marks(old[i1:i2]) == without_marks(new[j1:j2]):  # the marks are what differs
+        if begin < end and without_marks(old[i1:i2]) == without_marks(new[j1:j2]):  # the marks are what differs
             words[begin:end] = [text, *([] for _ in range(end - begin - 1))]
         elif not put(without_marks(text), words, begin, end) or bool(without_marks(text)) != bool(text):
             return None
@@ -163,6 +163,8 @@ def put(text: Sequence[str], words: list[list[str]], begin: int, end: int) -> bo
         begin, end: which of them; equal: the words are put before this one.
     """
     if begin == end:
+        if not text:
+            return False
         if begin == 0:
             words[:1] = [[*text, *word] for word in words[:1]]
             return True
