@@ -59,6 +59,13 @@ def test_summaries_are_decoded_greedily_without_repeated_n_grams_by_default():
     assert options(DecodeConfig(temperature=0.5)) == DecodeConfig(temperature=0.5, no_repeat_ngram_size=6)
 
 
+def test_a_line_of_output_is_the_first_that_is_not_empty(task, monkeypatch):
+
+    monkeypatch.setattr(type(task), "complete", lambda self, texts, *_: ["\n\nwas\nhere"] * len(texts))
+    assert task.run(["the film", "", "a"]) == ["was", "", "was"]
+    assert [record["output"] for record in task.records(["the film", ""])] == ["\n\nwas\nhere", ""]
+
+
 def test_the_output_of_a_blank_line_is_blank(task):
     outputs = task.run(["abc", "  ", "", "def"], DecodeConfig(beam=1, max_length=5))
     assert [bool(text) for text in outputs][1:3] == [False, False]

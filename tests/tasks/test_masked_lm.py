@@ -15,6 +15,7 @@ from glassformer.models.bert import Bert, BertConfig
 from glassformer.tasks.documents import Document
 from glassformer.tasks.masked_lm import BertPretraining, MaskedLM
 from glassformer.tasks.registry import load
+from glassformer.tasks.texts import no_op
 from glassformer.tokens.tokenizer import Tokenizer
 
 LINES = ["the cat sat on the mat", "the dog lay on the rug", "a bird sang in the tree", "the sun is warm"] * 9
@@ -105,7 +106,12 @@ def learned():
 
 def test_masks_are_replaced_by_the_most_probable_tokens(learned):
     lines = ["the cat [MASK] on the mat", "a <mask> sang in the tree", "", "nothing to fill here"]
-    assert learned.run(lines) == ["the cat sat on the mat", "a bird sang in the tree", "", "nothing to fill here"]
+    assert learned.run(lines, warn=no_op) == [
+        "the cat sat on the mat",
+        "a bird sang in the tree",
+        "",
+        "nothing to fill here",
+    ]
     assert learned("the sun is <mask>") == "the sun is warm"
 
 
@@ -148,6 +154,13 @@ def test_replacing_a_mask_by_its_token_restores_the_text(kind, text):
     ids = task.tokenizer.encode(original)
     assert task.encode_masked(text) == [*ids[:mask_index], task.mask_id, *ids[mask_index + 1 :]]
     assert task.fill_masks(text, [ids[mask_index]]) == original
+
+
+def test_a_text_without_a_mask_is_named():
+    said = []
+    task = make("bpe")
+    assert task.run(["the <mask> sat", "the cat", ""], warn=lambda i, what: said.append((i, what)))[1] == "the cat"
+    assert said == [(1, "no mask: the text stays as it is. A mask is written <mask>")]
 
 
 def test_a_predicted_newline_is_output_as_a_space(monkeypatch):

@@ -14,6 +14,7 @@ from glassformer.documents.words import unit_spans
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.models.transformer import TransformerConfig
 from glassformer.tasks import repair
+from glassformer.tasks.confidence import N_FEATURES, Confidence
 from glassformer.tasks.memories import memory_of, read_memory, training_text
 from glassformer.tasks.repair import repaired
 from glassformer.tasks.translated import record_of
@@ -212,6 +213,11 @@ def test_a_similar_text_is_used_if_the_model_does_not_say_it_already(path, monke
     assert used[0].tokens == [task.tokenizer.token(i) for i in used[0].ids]
     assert record_of(used)["match"]["source"] == "the cat sat on the mat"
     assert json.loads(json.dumps(record_of(used))) == record_of(used)
+    task.confidence = Confidence((0.0,) * N_FEATURES, (1.0,) * N_FEATURES, (0.0,) * N_FEATURES + (-3.0,), 1)
+    (sure,) = task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1, confidence=True)[0]
+    assert [(word, p == pytest.approx(5 / 6)) for word, p in sure.words] == [
+        (word, word != "einer") for word in ["die", "Katze", "saß", "auf", "einer", "Matte"]
+    ]
     for options in ({"min_match": 0.9}, {"ban": ("einer",)}, {"prefix": "der"}):
         (best,) = task.translate(["the cat sat on a mat"], memory=[path], max_length=5, beam=1, **options)[0]
         assert not (best.match and best.match.used)
