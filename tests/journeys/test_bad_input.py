@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -426,6 +428,28 @@ def test_doctor_is_not_advised_for_text_that_it_does_not_read(model, tmp_path):
     done = glassformer("train", tmp_path / "a.json", "--out", tmp_path / "run")
     refused(done, 1, "a.json:1: not UTF-8", "iconv -f")
     assert "`glassformer doctor`" not in done.stderr
+
+
+def test_doctor_writes_the_repaired_files_of_a_folder_with_their_paths(tmp_path):
+    for n, language in enumerate("ab"):
+        (tmp_path / "po" / language).mkdir(parents=True)
+        (tmp_path / "po" / language / "x.po").write_text(f'msgid "Open {n}"\nmsgstr "Ouvrir {n}"\n')
+    folder, out, codes = tmp_path / "po", tmp_path / "out", ("--languages", "en", "fr")
+    done = glassformer("doctor", folder, "--fix", out, *codes)
+    assert "2 of 2 pairs kept" in done.stderr
+    assert sorted(path.relative_to(out) for path in out.rglob("*.tmx")) == [Path("a/x.tmx"), Path("b/x.tmx")]
+    done = glassformer("doctor", folder / "a" / "x.po", folder / "b" / "x.po", "--fix", tmp_path / "other", *codes)
+    refused(done, 1, "two files would have one name there: x.tmx", "name a folder")
+    assert not done.stdout
+
+
+def test_doctor_is_advised_for_the_files_of_an_archive(tmp_path):
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a.po", "".join(f'msgid "The cafÃ© {n}"\nmsgstr "Le café {n}"\n\n' for n in range(20)))
+    done = glassformer("train", archive, "--out", tmp_path / "run", "--languages", "en", "fr", "--steps", 1, *SMALL)
+    assert "After the archive is extracted, `glassformer doctor` lists" in done.stderr
+    refused(glassformer("doctor", archive, "--languages", "en", "fr"), 2, "an archive, which is not", "Extract it")
 
 
 def test_doctor_refuses_options_without_effect_on_plain_text(tmp_path):

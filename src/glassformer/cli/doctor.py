@@ -14,11 +14,11 @@ from glassformer.cli.files import check_given_once, pair_sides
 from glassformer.cli.options import whole_number
 from glassformer.cli.reading import check_languages
 from glassformer.config import JsonObject
-from glassformer.corpora.bilingual import expanded
+from glassformer.corpora.bilingual import expanded, files_in
 from glassformer.corpora.detect import find_task
 from glassformer.corpora.doctor.diagnosis import Diagnosis, diagnose, diagnose_lines
 from glassformer.corpora.doctor.labeled import diagnose_labeled
-from glassformer.corpora.doctor.repair import repair_corpus
+from glassformer.corpora.doctor.repair import open_repair, repair_corpus
 from glassformer.corpora.pair_formats import PAIR_FORMATS, format_of
 from glassformer.corpora.read_options import ReadOptions, check_keys
 from glassformer.errors import ColumnsError, ConfigError, UserError
@@ -57,12 +57,13 @@ def doctor(
         keys: Columns or JSON keys of the fields, for instance text=tweet label=sentiment, or src=en tgt=fr.
         languages: Source and target language in files of several, for instance en fr. Default: as the files say.
         fix: Write repaired files to this folder, and dropped.tsv with the pairs that were left out and the reasons. Of
-            XLIFF and PO, a translation memory (TMX) is written.
+            XLIFF and PO, a translation memory (TMX) is written. Files of a folder keep their paths in it.
         show: Number of findings to print of each type.
         json: Print all findings as JSON.
     """
     options = ReadOptions(format=format, keys=keys, languages=languages)
     check_given_once(files, src, tgt)
+    names = {file: file.relative_to(path) for path in files if path.is_dir() for file in files_in(path)}
     files = expanded(files)
     check_languages((*files, *src, *expanded(dev), *expanded(test)), options)
     task = found_task(files, options) if files else None
@@ -95,10 +96,12 @@ def doctor(
     held_out = {name: pair_sides(paths, options) for name, paths in (("dev", dev), ("test", test)) if paths}
     check_keys(keys, [corpus, *held_out.values()], format)
     reading: JsonObject = {"format": format, "keys": keys, "languages": languages}
+    if fix:
+        open_repair(*corpus, fix, names=names, **reading)  # raises what prevents the repair before all is read
     diagnosis = diagnose(*corpus, held_out=held_out, n_shown=shown, **reading)
     print_diagnosis(diagnosis, "pairs", json=json)
     if fix:
-        result = repair_corpus(*corpus, fix, held_out=held_out, **reading)
+        result = repair_corpus(*corpus, fix, held_out=held_out, names=names, **reading)
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in result.repaired.items()) or "nothing"
         print(
             f"{fix}: {result.n_kept:,} of {result.n_pairs:,} pairs kept, repaired: {kinds}."

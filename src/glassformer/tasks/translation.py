@@ -379,6 +379,7 @@ class Translator(TextToTextTask[Example]):
         """Read the pairs with text on both sides. `log` is called with a warning for each type of problem found."""
         from glassformer.corpora.corpus import read_pairs
         from glassformer.corpora.doctor.diagnosis import PairChecker
+        from glassformer.corpora.pair_formats import format_of
 
         checker = PairChecker(n_shown=1) if log else None
         for example in read_pairs(src, tgt, **asdict(options), log=log):
@@ -390,8 +391,10 @@ class Translator(TextToTextTask[Example]):
             for problem, _, n, first_location, explanation in checker.diagnosis().rows():
                 left_out = " left out" if problem in ("blank-side", "blank-both") else ""
                 log(f"warning: {problem}: {n:,}{left_out}: {explanation} ({first_location})")
-            if checker.diagnosis().counts:
-                log("`glassformer doctor` lists all such lines and can repair most of them.")
+            formats = {options.format or format_of(path) for path in src}
+            if checker.diagnosis().counts and "catalogue" not in formats:  # `doctor` does not read these
+                first = "After the archive is extracted, " if "archive" in formats else ""
+                log(f"{first}`glassformer doctor` lists all such lines and can repair most of them.")
 
     @classmethod
     def texts(cls, example: Example) -> Sequence[str]:

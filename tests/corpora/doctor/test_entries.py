@@ -1,5 +1,7 @@
 """corpora.doctor with translation memories, XLIFF and gettext catalogues."""
 
+from pathlib import Path
+
 import pytest
 
 from glassformer.corpora.corpus import read_pairs
@@ -131,6 +133,36 @@ def test_two_files_that_would_be_one_memory_are_refused(tmp_path):
     paths = [write(tmp_path / "a.po", po(CLEAN)), write(tmp_path / "a.xlf", xliff(CLEAN))]
     with pytest.raises(CorpusError, match="two files would have one name there"):
         repair_corpus(paths, [], tmp_path / "out")
+
+
+def test_files_of_a_folder_keep_their_paths_in_it(tmp_path):
+    names = [Path("a/LC_MESSAGES/x.po"), Path("b/LC_MESSAGES/x.po")]
+    for n, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(parents=True)
+        write(tmp_path / name, po(CLEAN[n::2]))
+    result = repair_corpus(
+        [tmp_path / name for name in names],
+        [],
+        tmp_path / "out",
+        languages=("en", "de"),
+        names={tmp_path / name: name for name in names},
+    )
+    written = [tmp_path / "out" / name.with_suffix(".tmx") for name in names]
+    assert result.files == [*written, tmp_path / "out" / "dropped.tsv"]
+    assert [[pair.src for pair in read_pairs([path])] for path in written] == [
+        [src for src, _ in CLEAN[n::2]] for n in range(2)
+    ]
+
+
+def test_only_files_of_one_name_are_named_before_any_is_read(tmp_path):
+    (tmp_path / "b").mkdir()
+    paths = [tmp_path / name for name in ("a.po", "x.po", "b/x.po")]
+    for path in paths:
+        write(path, "no catalogue")
+    with pytest.raises(CorpusError, match="one name there") as caught:
+        repair_corpus(paths, [], tmp_path / "out")
+    assert f"x.tmx ({paths[1]}, {paths[2]})" in str(caught.value)
+    assert "a.tmx" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

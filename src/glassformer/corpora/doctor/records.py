@@ -212,7 +212,8 @@ def open_readers(
     if bad := next((files for files in found if files.format in ("archive", "catalogue")), None):
         raise ConfigError(
             f"{bad.src}: {'an archive' if bad.format == 'archive' else 'a catalogue of one language'}, which is not"
-            " examined.\n  Name TMX, XLIFF or PO files, or a folder of them."
+            f" examined.\n  {'Extract it, and name' if bad.format == 'archive' else 'Name'} TMX, XLIFF or PO files,"
+            " or a folder of them."
         )
     return [RecordReader(files, asked) for files in found]
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import TextIO
 
 from glassformer.corpora.corpus import UnequalCountsError, find_misalignment
 from glassformer.corpora.doctor.checks import repair_text
@@ -23,6 +25,10 @@ from glassformer.documents.tmx import TMX_END, tmx_entry, tmx_start
 from glassformer.errors import ConfigError, CorpusError
 
 DROPPED = "dropped.tsv"
+N_SHOWN = 3
+"""Maximum number of names in a message."""
+
+NO_NAMES: Mapping[Path, Path] = MappingProxyType({})
 _ESCAPES = {ord(char): char.encode("unicode_escape").decode() for char in "\\\t\n\r\v\f\0\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
@@ -46,6 +52,7 @@ def repair_corpus(
     format: str | None = None,
     keys: Sequence[str] = (),
     languages: Sequence[str] = (),
+    names: Mapping[Path, Path] = NO_NAMES,
 ) -> RepairResult:
     """Write a repaired corpus to the folder `out`, under the same file names (uncompressed, without .gz). Of XLIFF and
     gettext catalogues, a translation memory (TMX) is written, which has no codes.
@@ -59,20 +66,16 @@ def repair_corpus(
         format: a name in PAIR_FORMATS. Default: by file name, for other names by content.
         keys: FIELD=KEY of JSONL, as in `parse_keys`.
         languages: source and target language in files that have several. Default: as the files say.
+        names: paths in `out`, for instance those in the folder that the files are from. Default: the name of each file.
 
     Raises:
-        CorpusError: a file is damaged or already exists in `out`, or no pair remains; UnequalCountsError: two files
-            have different numbers of lines, which cannot be repaired automatically.
+        CorpusError: a file is damaged or already exists in `out`, two files would have the same path there, or no pair
+            remains; UnequalCountsError: two files have different numbers of lines, which cannot be repaired
+            automatically.
         ConfigError: the files do not match each other or the format, one is standard input, or the languages of a
             translation memory are not known.
     """
-    readers = open_readers((src, tgt), format, keys, languages)
-    if table := next((reader for reader in readers if reader.is_table), None):
-        raise ConfigError(
-            f"{table.path(0)}: --fix does not write tables, which may have other columns.\n"
-            "  Save source and target as two text files, or as TSV without a header row."
-        )
-    targets = _targets(readers, out)
+    readers, targets = open_repair(src, tgt, out, format=format, keys=keys, languages=languages, names=names)
     held_out_locations = locate_held_out(held_out or {}, format, keys, languages)
     sampler = StatisticsSampler()
     for reader in readers:
@@ -87,36 +90,71 @@ def repair_corpus(
             f"{readers[0].path(0)}:1: no pair of {n_pairs} is left after dropping: {_most_frequent(dropped)}.\n"
             "  Run `glassformer doctor` without --fix to list all issues."
         )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CorpusError(f"{out}: cannot be made a folder ({error.strerror}).\n  Name another folder.") from None
+    for folder in {out, *(path.parent for pair in targets for path in pair)}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CorpusError(
+                f"{folder}: cannot be made a folder ({error.strerror}).\n  Name another folder with --fix."
+            ) from None
     repaired = _write(readers, dropped, targets, out / DROPPED)
     counts = Counter(kind for kinds in dropped.values() for kind in kinds)
     files = [path for pair in targets for path in pair]
     return RepairResult(n_pairs, n_pairs - len(dropped), counts, repaired, [*files, out / DROPPED])
 
 
-def _targets(readers: Sequence[RecordReader], out: Path) -> list[list[Path]]:
-    targets = [
-        [out / repaired_name(path, has_entries=reader.has_entries) for path in reader.files.paths] for reader in readers
-    ]
-    paths = [path for pair in targets for path in pair] + [out / DROPPED]
-    if len({*paths}) < len(paths):
-        raise CorpusError(
-            f"{out}: two files would have one name there: {', '.join(path.name for path in paths)}.\n"
-            "  Rename one, or fix them one by one into different folders."
+def open_repair(
+    src: Sequence[Path],
+    tgt: Sequence[Path],
+    out: Path,
+    *,
+    format: str | None = None,
+    keys: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    names: Mapping[Path, Path] = NO_NAMES,
+) -> tuple[list[RecordReader], list[list[Path]]]:
+    """The readers of a corpus, and for each of them the paths of the repaired files. The corpus is not read.
+
+    Raises:
+        CorpusError, ConfigError: see `repair_corpus`; those that are known without reading the corpus.
+    """
+    readers = open_readers((src, tgt), format, keys, languages)
+    if table := next((reader for reader in readers if reader.is_table), None):
+        raise ConfigError(
+            f"{table.path(0)}: --fix does not write tables, which may have other columns.\n"
+            "  Save source and target as two text files, or as TSV without a header row."
         )
-    for path in paths:
-        if path.exists():
-            raise CorpusError(f"{path}: exists already and is never overwritten.\n  Name a new or an empty folder.")
-    return targets
+    targets = [
+        [
+            out / repaired_name(names.get(path, Path(path.name)), has_entries=reader.has_entries)
+            for path in reader.files.paths
+        ]
+        for reader in readers
+    ]
+    sources = {out / DROPPED: ["the list of dropped pairs"]}
+    for reader, pair in zip(readers, targets, strict=True):
+        for path, target in zip(reader.files.paths, pair, strict=True):
+            sources.setdefault(target, []).append(str(path))
+    if duplicates := [target for target, paths in sources.items() if len(paths) > 1]:
+        names_there = [f"{target.relative_to(out)} ({_listed(sources[target])})" for target in duplicates]
+        raise CorpusError(
+            f"{out}: two files would have one name there: {_listed(names_there)}.\n"
+            "  Rename one, fix them one by one into different folders, or name a folder that they are in: its"
+            " subfolders are kept."
+        )
+    if found := next((target for target in sources if target.exists()), None):
+        raise CorpusError(f"{found}: exists already and is never overwritten.\n  Name a new or an empty folder.")
+    return readers, targets
 
 
-def repaired_name(path: Path, *, has_entries: bool) -> str:
-    """The name of a repaired file."""
-    name = path.stem if path.suffix == ".gz" else path.name
-    return f"{name.rpartition('.')[0]}.tmx" if has_entries else name
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:N_SHOWN]) + (", …" if len(names) > N_SHOWN else "")
+
+
+def repaired_name(path: Path, *, has_entries: bool) -> Path:
+    """The path of a repaired file."""
+    path = path.with_suffix("") if path.suffix == ".gz" else path
+    return path.with_suffix(".tmx") if has_entries else path
 
 
 def _repaired(reader: RecordReader) -> Iterator[Record]:
@@ -186,33 +224,45 @@ def _write(
     dropped_path: Path,
 ) -> Counter[str]:
     repaired: Counter[str] = Counter()
-    with ExitStack() as files:
-        dropped_file = files.enter_context(dropped_path.open("x", encoding="utf-8", newline="\n"))
+    with dropped_path.open("x", encoding="utf-8", newline="\n") as dropped_file:
         dropped_file.write("path\tline\tkinds\tsrc\ttgt\n")
         for n, (reader, paths) in enumerate(zip(readers, targets, strict=True)):
-            outs = [files.enter_context(path.open("x", encoding="utf-8", newline="\n")) for path in paths]
-            names = reader.known_languages
+            repaired += _write_files(n, reader, dropped, paths, dropped_file)
+    return repaired
+
+
+def _write_files(
+    n: int,
+    reader: RecordReader,
+    dropped: Mapping[tuple[int, int], Sequence[str]],
+    paths: Sequence[Path],
+    dropped_file: TextIO,
+) -> Counter[str]:
+    repaired: Counter[str] = Counter()
+    with ExitStack() as files:
+        outs = [files.enter_context(path.open("x", encoding="utf-8", newline="\n")) for path in paths]
+        names = reader.known_languages
+        if reader.has_entries:
+            outs[0].write(tmx_start(names[0]))
+            files.callback(outs[0].write, TMX_END)
+        for record in reader:
+            kinds = dropped.get((n, record.line))
+            if kinds is not None:
+                cells = [reader.path(0), str(record.line), ",".join(dict.fromkeys(kinds)), *_original_texts(record)]
+                dropped_file.write("\t".join(cells) + "\n")
+                continue
+            repaired.update(
+                issue.kind for issue in check_record(record, None, None) if CHECKS[issue.kind].action == "repair"
+            )
+            assert record.src is not None
+            assert record.tgt is not None
+            pair = repair_text(record.src), repair_text(record.tgt)
             if reader.has_entries:
-                outs[0].write(tmx_start(names[0]))
-                files.callback(outs[0].write, TMX_END)
-            for record in reader:
-                kinds = dropped.get((n, record.line))
-                if kinds is not None:
-                    cells = [reader.path(0), str(record.line), ",".join(dict.fromkeys(kinds)), *_original_texts(record)]
-                    dropped_file.write("\t".join(cells) + "\n")
-                    continue
-                repaired.update(
-                    issue.kind for issue in check_record(record, None, None) if CHECKS[issue.kind].action == "repair"
-                )
-                assert record.src is not None
-                assert record.tgt is not None
-                pair = repair_text(record.src), repair_text(record.tgt)
-                if reader.has_entries:
-                    lines: Sequence[str] = [tmx_entry(*pair, (names[0], names[1]))]
-                else:
-                    lines = pair if reader.parser is None else (reader.parser.render(*pair),)
-                for file, line in zip(outs, lines, strict=True):
-                    file.write(line + "\n")
+                lines: Sequence[str] = [tmx_entry(*pair, (names[0], names[1]))]
+            else:
+                lines = pair if reader.parser is None else (reader.parser.render(*pair),)
+            for file, line in zip(outs, lines, strict=True):
+                file.write(line + "\n")
     return repaired
 
 
