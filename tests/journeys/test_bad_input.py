@@ -452,6 +452,30 @@ def test_doctor_is_advised_for_the_files_of_an_archive(tmp_path):
     refused(glassformer("doctor", archive, "--languages", "en", "fr"), 2, "an archive, which is not", "Extract it")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "remedy"),
+    [
+        ("a.docx", b"PK\3\4\0\0", "a.docx --out FOLDER"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\0", "Save it as .docx, in Word"),
+        ("a.pdf", b"%PDF-1.7\n", "Save it as .docx, in Word"),
+        ("a.rtf", b"{\\rtf1 Hello}", "Save it as .docx, in Word"),
+        ("a.xls", b"\xd0\xcf\x11\xe0\0", "Save it as .xlsx, in Excel"),
+        ("a.bin", b"\1\0", "Those that are: .txt, "),
+    ],
+)
+def test_lines_of_text_are_not_advised_for_other_files(tmp_path, name, content, remedy):
+    (tmp_path / name).write_bytes(content)
+    done = glassformer("translate", tmp_path / "model", tmp_path / name)
+    refused(done, 2, f"{name}: ", remedy)
+    assert "Lines of text" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.en"])
+def test_lines_of_text_are_advised_for_text(tmp_path, name):
+    done = glassformer("translate", tmp_path / "model", write_lines(tmp_path / name, ["A text."]))
+    refused(done, 2, f"Lines of text{', to standard output' if name == 'a.txt' else ''}: ", f"/{name}")
+
+
 def test_doctor_refuses_options_without_effect_on_plain_text(tmp_path):
     path = write_lines(tmp_path / "a.txt", ["a text", "another text"])
     assert "2 lines: 0 errors" in glassformer("doctor", path).stdout

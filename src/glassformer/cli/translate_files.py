@@ -18,11 +18,20 @@ from glassformer.cli.files import check_exist, check_folder, refuse_texts
 from glassformer.cli.jobs import Job
 from glassformer.cli.options import BulkOptions
 from glassformer.config import JsonObject
-from glassformer.corpora.lines import suffix_of
+from glassformer.corpora.lines import content, open_bytes, suffix_of
 from glassformer.corpora.table_texts import is_table
 from glassformer.documents.reader import FORMATS
+from glassformer.documents.text import SIGNATURES
 from glassformer.errors import ConfigError
 from glassformer.tasks.files import TranslatedFile, outputs, read_bytes
+
+SAVE_AS = {
+    **dict.fromkeys((".doc", ".rtf"), (".docx", "Word or LibreOffice Writer")),
+    ".pdf": (".docx", "Word"),
+    ".xls": (".xlsx", "Excel or LibreOffice Calc"),
+    ".ppt": (".pptx", "PowerPoint or LibreOffice Impress"),
+}
+"""Suffix of documents that are not translated -> that of the format to save them in, and the programs that do it."""
 
 
 def are_lines(files: Sequence[Path]) -> bool:
@@ -65,19 +74,38 @@ def check_files(files: Sequence[Path], model: Path, out: Path | None, *, lines: 
                 f"{path}: a table, which `run` translates, into a column.\n"
                 f"  glassformer run {shlex.quote(str(model))} {name} --keys text=COLUMN --out FOLDER"
             )
+        if saved := SAVE_AS.get(path.suffix.lower()):
+            suffix, programs = saved
+            raise ConfigError(
+                f"{path}: files of this type are not translated.\n"
+                f"  Save it as {suffix}, in {programs}, and translate that file."
+            )
+        usage = f"\n  Lines of text: {command} < {name}, or {command} {name} --lines --out FOLDER"
         raise ConfigError(
             f"{path}: files of this type are not translated.\n"
-            f"  Those that are: {', '.join(FORMATS)}.\n"
-            f"  Lines of text: {command} < {name}, or {command} {name} --lines --out FOLDER"
+            f"  Those that are: {', '.join(FORMATS)}.{usage if begins_as_text(path) else ''}"
         )
     if out is None:
         name = shlex.quote(str(files[0]))
+        usage = f"\n  Lines of text, to standard output: {command} < {name}"
         raise ConfigError(
             f"{files[0]}: where to? Name a folder for the translated files.\n"
-            f"  {command} {name} --out FOLDER\n"
-            f"  Lines of text, to standard output: {command} < {name}"
+            f"  {command} {name} --out FOLDER{usage if begins_as_text(files[0]) else ''}"
         )
     return check_folder(out)
+
+
+def begins_as_text(path: Path) -> bool:
+    """Whether a file, or what is compressed in it, begins as text does.
+
+    Raises:
+        CorpusError: it cannot be read.
+    """
+    if not path.is_file():
+        return False
+    with open_bytes(path) as file:
+        head = next(content(file, path), b"")
+    return b"\0" not in head and not head.startswith(tuple(SIGNATURES))
 
 
 def translate_files(
