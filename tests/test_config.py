@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,40 @@ def test_distances_of_t5_go_beyond_the_buckets_of_one_distance():
     assert "max_distance 16 is not more than half of n_buckets = 32" in refusal(
         T5Config, {"vocab_size": 31, "n_buckets": 32, "max_distance": 16}
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "given", "values"),
+    [
+        (DecodeConfig, "protect", "all", ("all",)),
+        (DecodeConfig, "memory", "m.tmx", (Path("m.tmx"),)),
+        (DecodeConfig, "memory", Path("m.tmx"), (Path("m.tmx"),)),
+        (TrainConfig, "src", "a.tsv", (Path("a.tsv"),)),
+        (TrainConfig, "keys", "text=a b", ("text=a b",)),
+        (TrainConfig, "keys", {"text": "a b", "label": 2}, ("text=a b", "label=2")),
+    ],
+)
+def test_one_value_is_a_list_of_one(config, name, given, values):
+    needed = NEEDED if config is TrainConfig else {}
+    assert getattr(config.resolve({**needed, name: given}), name) == values
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "why"),
+    [
+        (DecodeConfig, {"protect": 3}, 'protect: 3: expected a list, for example protect=["…"]'),
+        (TrainConfig, {"weights": 3}, "weights: 3: expected a list, for example weights=[3, 0.5]"),
+        (
+            TrainConfig,
+            {"languages": "en fr"},
+            '\'en fr\': expected a list of codes, for example languages=["en", "fr"]',
+        ),
+        (TrainConfig, {"dev": "x.csv"}, "dev: no such option; did you mean dev_src?"),
+        (TrainConfig, {"columns": ["text=a"]}, "columns: no such option; did you mean keys?"),
+    ],
+)
+def test_what_is_no_list_and_names_of_the_command_line_are_refused_with_an_example(config, flags, why):
+    assert why in refusal(config, NEEDED | flags if config is TrainConfig else flags)
 
 
 def test_configs_are_immutable():

@@ -47,6 +47,7 @@ class Config(BaseModel):
         """The options given, flags before environment before file before defaults.
 
         Args:
+            flags: values by name. One text or path stands for a list of one.
             environment: variables GLASSFORMER_<OPTION>. The command line alone gives `os.environ`: a call from Python
                 depends on its arguments only.
             known: for options whose values are rows of a registry, such as `optimizer`: the names of the rows, and for
@@ -62,7 +63,8 @@ class Config(BaseModel):
                 from_environment = {name: x for name, x in from_environment.items() if name not in group}
             if any(given.get(name) is not None for given in (flags, from_environment) for name in group):
                 from_file = {name: x for name, x in from_file.items() if name not in group}
-        given = {**from_file, **from_environment, **flags}
+        listed = {name: [x] if cls.is_list(name) and isinstance(x, (str, Path)) else x for name, x in flags.items()}
+        given = {**from_file, **from_environment, **listed}
         origins = {
             **dict.fromkeys(from_file, f"in {file}"),
             **dict.fromkeys(from_environment, "in the environment"),
@@ -91,11 +93,16 @@ class Config(BaseModel):
         raise ConfigError("\n".join([message, *errors]))
 
     @classmethod
+    def is_list(cls, name: str) -> bool:
+        """Whether an option is a list."""
+        return name in cls.model_fields and str(cls.model_fields[name].annotation).startswith("tuple")
+
+    @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> JsonObject:
         """The options that variables GLASSFORMER_<OPTION> give, as texts and lists of texts."""
         return {
-            name: list(filter(None, value.split(os.pathsep))) if str(field.annotation).startswith("tuple") else value
-            for name, field in cls.model_fields.items()
+            name: list(filter(None, value.split(os.pathsep))) if cls.is_list(name) else value
+            for name in cls.model_fields
             if (value := environment.get(ENVIRONMENT_PREFIX + name.upper())) is not None
         }
 
@@ -138,12 +145,22 @@ TRANSFORMERS_NAMES = {
 }
 """Names of options in transformers and their names here, for suggestions."""
 
+SHORT_NAMES = {"dev": "dev_src", "columns": "keys"}
+"""Names that options have on the command line only, and their names in Python and in files."""
+
+LIST_EXAMPLES = {
+    "keys": '["text=tweet", "label=sentiment"]',
+    "languages": '["en", "fr"]',
+    "weights": "[3, 0.5]",
+}
+"""Examples of options that are lists, for messages."""
+
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar to an unknown one, or None."""
     known = list(known)
-    if (translated := TRANSFORMERS_NAMES.get(name.replace("-", "_"))) in known:
-        return translated
+    if (other := {**TRANSFORMERS_NAMES, **SHORT_NAMES}.get(name.replace("-", "_"))) in known:
+        return other
     return next(iter(get_close_matches(name, known, 1)), None)
 
 
@@ -166,6 +183,9 @@ def format_validation_error(error: ValidationError, origins: Mapping[str, str], 
                 what = f"no such option{f'; did you mean {nearest}?' if nearest else ''}"
             case "missing":
                 what = f"required; on the command line --{name.replace('_', '-')}"
+            case "tuple_type":
+                example = LIST_EXAMPLES.get(name, '["…"]')
+                what = f"{detail['input']!r}: expected a list, for example {name}={example}"
             case "value_error":
                 what = detail["msg"].removeprefix("Value error, ")
             case _:

@@ -292,7 +292,7 @@ class TextOptions(SearchOptions, total=False):
     prefix: str
     tag: str
     glossary: str | Path | None
-    memory: Sequence[str | Path]
+    memory: str | Path | Sequence[str | Path]
     min_match: float
     protect: Sequence[str]
     min_confidence: float | None

@@ -2,13 +2,13 @@
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self, TypedDict
 
 from pydantic import Field, field_validator, model_validator
 
-from glassformer.config import MAX_THREADS, Config
+from glassformer.config import LIST_EXAMPLES, MAX_THREADS, Config
 from glassformer.limits import MAX_TOKENS
 
 Files = str | Path | Sequence[str | Path]
@@ -322,6 +322,19 @@ class TrainConfig(Config):
             raise ValueError(f"{value}: a probability is at least 0 and below 1")
         return value
 
+    @field_validator("keys", mode="before")
+    @classmethod
+    def join_keys(cls, value: object) -> object:
+        """FIELD=KEY texts of a mapping from fields to keys."""
+        return [f"{field}={key}" for field, key in value.items()] if isinstance(value, Mapping) else value
+
+    @field_validator("languages")
+    @classmethod
+    def check_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if bad := next((code for code in value if len(code.split()) > 1), None):
+            raise ValueError(f"{bad!r}: expected a list of codes, for example languages={LIST_EXAMPLES['languages']}")
+        return value
+
     @field_validator("model", mode="before")
     @classmethod
     def parse_assignments(cls, value: object) -> object:
@@ -396,7 +409,7 @@ class TrainOptions(TypedDict, total=False):
     init_from: str | Path | None
     embeddings: str | Path | None
     format: Literal["lines", "tsv", "csv", "jsonl", "tmx", "xliff", "po", "archive", "catalogue"] | None
-    keys: Sequence[str]
+    keys: str | Sequence[str] | Mapping[str, str | int]
     skip_bad: bool
     fuzzy: bool
     inline_codes: bool

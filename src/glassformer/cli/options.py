@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from glassformer.config import ENVIRONMENT_PREFIX, MAX_INTEGER, MAX_THREADS, Config, JsonObject
+from glassformer.config import ENVIRONMENT_PREFIX, MAX_INTEGER, MAX_THREADS, SHORT_NAMES, Config, JsonObject
 from glassformer.decode_config import (
     BatchConfig,
     CompletionConfig,
@@ -64,7 +64,7 @@ RARE = (  # noqa: SIM905
 ).split()
 """Options of `train` that `--help-all` lists and `--help` does not."""
 
-NAMES = {"dev_src": ["--dev-src", "--dev"], "keys": ["--keys", "--columns"]}
+NAMES = {name: [f"--{name.replace('_', '-')}", f"--{short}"] for short, name in SHORT_NAMES.items()}
 """Options with more names than the one made from the field's name."""
 
 
