@@ -343,6 +343,17 @@ def test_nothing_is_wider_than_a_phone(tabs, file):
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_labels_of_the_residual_stream_are_not_scaled_down_on_a_phone(tabs, file):
+    tab = opened(tabs, file, width=390)
+    typed(tab, "The black cat.")
+    tab.get_by_role("button", name="Look inside").click()
+    inside = tab.frame_locator("iframe")
+    chart = inside.locator("svg.stream").first
+    chart.wait_for()
+    assert chart.evaluate("(node) => node.getScreenCTM().a") == 1
+    assert inside.locator("html").evaluate("(node) => node.scrollWidth <= innerWidth")
+
+
 def test_hostile_text_is_shown_as_text(tabs, file):
     tab = opened(tabs, file)
     hostile = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea>"

@@ -44,5 +44,5 @@ function chart(side, name, packedNorms) {
     shown = lines[token].classed("on", true);
     readout.textContent = `“${visible(side.tokens[token])}” after ${parts[i].part} of layer ${parts[i].layer}: ${digits(norms[i][token], 3)}; mean ${digits(means[i], 3)}`;
   });
-  return el("figure", {}, el("figcaption", {}, `${name}, layers of the ${parts[0].stack}`), svg.node(), readout);
+  return el("figure", {}, el("figcaption", {}, `${name}, layers of the ${parts[0].stack}`), el("div", { class: "scroll", tabindex: 0 }, svg.node()), readout);
 }
