@@ -92,9 +92,8 @@ def posteriors(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def align(task: AnyTask, sources: Sequence[str], targets: Sequence[str]) -> list[Pairs]:
-    """Align the words of translations to those of the sources: each target word to its most probable source word, in
-    the order of the target words.
-    """
+    """Align the words of translations (`unit_spans`) to those of the sources: each target word to its most probable
+    source word, in the order of the target words."""
     results: list[Pairs] = []
     for weights in word_weights(task, sources, targets):
         if not weights.any():
