@@ -241,7 +241,7 @@ declare global {
   /** Pairs of a source word and a target word. */
   type Alignment = number[][];
 
-  /** Where a span belongs in a translation: at a word, or after the word before. */
+  /** Where a span belongs in a translation: at a unit, or after the unit before. */
   type Position = [unit: number, closes: boolean];
 
   /** The body of a request for translations. */

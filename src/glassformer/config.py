@@ -47,7 +47,7 @@ class Config(BaseModel):
         """The options given, flags before environment before file before defaults.
 
         Args:
-            flags: values by name. One text or path stands for a list of one.
+            flags: values by name. One text or path is a list of one.
             environment: variables GLASSFORMER_<OPTION>. The command line alone gives `os.environ`: a call from Python
                 depends on its arguments only.
             known: for options whose values are rows of a registry, such as `optimizer`: the names of the rows, and for

@@ -347,6 +347,18 @@ def test_jsonl_keys_must_not_change(tmp_path):
     assert "earlier lines have the keys en, fr, this one en, de" in message
 
 
+@pytest.mark.parametrize(
+    ("keys", "advice"), [([], "Fix or delete"), (["src=de", "tgt=en"], "Fix --keys, or fix or delete")]
+)
+def test_a_line_without_two_texts_is_to_be_fixed_if_the_keys_are_known(tmp_path, keys, advice):
+    path = write(tmp_path / "a.jsonl", '{"de": "Katze", "en": "cat"}\n{"de": "Hund", "en": 7}\n')
+    message = refusal(read_pairs([path], keys=keys, languages=("de", "en")))
+    assert ":2: " in message
+    assert message.endswith(f'The line begins \'{{"de": "Hund", "en": 7}}\'.\n  {advice} the line.')
+    assert keys or 'expected {"de": …, "en": …}' in message
+    assert keys or "found {de: str, en: int}" in message
+
+
 def test_wrong_tsv_column_count_is_reported_with_file_and_line(tmp_path):
     path = write(tmp_path / "a.tsv", "one\tun\none\tun\tuno\n")
     assert refusal(read_pairs([path])) == (

@@ -79,9 +79,7 @@ def has_columns_of(path: Path, format: str | None, languages: Sequence[str]) -> 
             table = open_table(path, format=format, whole=False, lenient=True)
             return table.has_header and language_columns(table.names, languages) is not None
         case "jsonl":
-            record = first_object(path)
-            texts = record.get("translation", record)
-            return isinstance(texts, dict) and language_columns(list(texts), languages) is not None
+            return language_columns(list(first_texts(path)), languages) is not None
     return False
 
 
@@ -94,17 +92,17 @@ def _header_codes(src: Sequence[Path]) -> tuple[str, str] | None:
             table = open_pair_table(src[0], format, {}, whole=False, lenient=True)
             return table.names if table else None
         case "jsonl":
-            record = first_object(src[0])
-            texts = record["translation"] if is_nested(record) else record
-            names = named_texts(texts)
+            names = named_texts(first_texts(src[0]))
             return names if names and all(map(is_language, names)) else None
     return None
 
 
-def first_object(path: Path) -> dict[str, Any]:
-    """The object in the first line of a file; empty if there is none, which the command reports."""
+def first_texts(path: Path) -> dict[str, Any]:
+    """The object with the texts in the first line of a file; empty if there is none, which the command reports."""
     try:
         record = parse_json(next(first_lines(path, 1), ""))
     except LineError:
         return {}
-    return record if isinstance(record, dict) else {}
+    if not isinstance(record, dict):
+        return {}
+    return record["translation"] if is_nested(record) else record

@@ -126,23 +126,26 @@ class Jsonl:
             self.paths = f"translation.{self.keys[0]}", f"translation.{self.keys[1]}"
         src, tgt = (pair[key] for key in self.keys)
         if not isinstance(src, str) or not isinstance(tgt, str):
-            raise self._line_error(f"both must be strings, found {outline(pair)}", line)
+            found = {path: pair[key] for path, key in zip(self.paths, self.keys, strict=True)}
+            raise self._line_error(f"both must be strings, found {outline(found)}", line)
         return src, tgt
 
     def _line_error(self, problem: str, line: str, record: object = None) -> LineError:
-        suggested = suggest_keys([record]) if isinstance(record, dict) else None
-        if (
-            isinstance(record, dict)
-            and len(named := [key for key in record if is_language(key) and isinstance(record[key], str)]) == 2
-        ):
-            suggested = "--keys src={} tgt={}".format(*named)
+        suggested = None
+        if isinstance(record, dict):
+            languages = [key for key in record if is_language(key) and isinstance(record[key], str)]
+            suggested = "--keys src={} tgt={}".format(*languages) if len(languages) == 2 else suggest_keys([record])
         expected = '{"src": …, "tgt": …} or {"translation": {"en": …, "fr": …}}'
         if self.named:
-            expected = "{{{!r}: …, {!r}: …}}".format(*self.named)
+            expected = '{{"{}": …, "{}": …}}'.format(*self.named)
+        if self.keys:  # known by a line before, or by --keys
+            advice = "Fix --keys, or fix or delete the line." if self.field_keys else "Fix or delete the line."
+        else:
+            advice = f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}"
         return LineError(
             "malformed",
             f"expected {expected}, the same on every line: {problem}.\n  The line begins {line[:40]!r}",
-            f"Name the keys of the two texts, for instance: {suggested or '--keys src=en tgt=fr'}",
+            advice,
         )
 
     def render(self, src: str, tgt: str) -> str:

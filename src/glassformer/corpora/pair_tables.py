@@ -10,7 +10,6 @@ from glassformer.corpora.columns import (
     MAX_NAME_CHARS,
     are_other_languages,
     is_pair_header,
-    name_languages,
     pair_columns,
 )
 from glassformer.corpora.encoding import Encoding, detect_encoding
@@ -126,7 +125,7 @@ def _with_header(pairs: PairTable) -> PairTable:
     if table.has_header or not table.sample or max(columns) >= len(table.sample[0]):
         return pairs
     cells = [table.sample[0][i] for i in columns]
-    are_names = is_pair_header(cells) or name_languages(*cells) or summary_keys(dict.fromkeys(cells))
+    are_names = is_pair_header(cells) or summary_keys(dict.fromkeys(cells))
     return PairTable(table.with_header(), *columns) if are_names else pairs
 
 

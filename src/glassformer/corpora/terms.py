@@ -14,11 +14,11 @@ from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header, la
 from glassformer.corpora.lines import check_readable, read_lines
 from glassformer.corpora.tables import open_table
 from glassformer.documents.tbx import tbx_terms
-from glassformer.documents.words import UNSPACED_RANGES, continues_word
+from glassformer.documents.words import FULL_WIDTH, UNSPACED_RANGES, continues_word
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.limits import MAX_DOCUMENT_BYTES
 
-NO_ADDRESS = rf"\s<>{UNSPACED_RANGES}\u3001-\u303f\uff01-\uff60“”„«»‘’…—"
+NO_ADDRESS = rf"\s<>{UNSPACED_RANGES}{FULL_WIDTH}“”„«»‘’…—"
 """What no address has: white space, letters and punctuation of such scripts, quotes and dashes of texts."""
 ADDRESS_REST = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)){{1,2000}}(?<![.,;:!?])"
 """What follows the scheme of an address: parentheses in pairs only, and no punctuation at the end."""

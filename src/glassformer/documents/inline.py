@@ -42,7 +42,8 @@ ENTITIES = ("&amp;", "&lt;", "&gt;")
 
 
 Position = tuple[int, bool]
-"""Where a span is put: the index of a unit of the translation, and whether it follows the unit before that one."""
+"""Where a span is put: the index of a unit of the translation (`unit_spans`), and whether the span follows the unit
+before that one."""
 
 
 @dataclass(frozen=True, slots=True)

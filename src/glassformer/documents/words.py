@@ -1,4 +1,4 @@
-"""Words of a text, and units: what no span is put into."""
+"""What is a word of a text, and its units: the parts that alignments, terms and inline codes refer to."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ from itertools import pairwise
 UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Letters of scripts that have no spaces between words, as the inside of a class of a regular expression."""
 FULL_WIDTH = "\u3001-\u303f\uff01-\uff65"
-"""Signs of Chinese and Japanese, which have the space around them in themselves, likewise."""
+"""Signs of Chinese and Japanese, beside which no space is written, as the inside of a class too."""
 
 UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
 """A letter of a script that has no spaces between words."""
@@ -44,6 +44,13 @@ def unit_spans(text: str, start: int = 0) -> list[tuple[int, int]]:
         start: where the first one begins. More text after a text changes its last unit only.
     """
     return [match.span() for match in (UNIT if UNSPACED.search(text, start) else SPACED).finditer(text, start)]
+
+
+def space_between(before: str, after: str) -> str:
+    """The space between two texts of which one is put beside the other."""
+    if not before or not after or before[-1].isspace() or after[0].isspace():
+        return ""
+    return "" if UNSPACED_SIGN.match(before[-1]) or UNSPACED_SIGN.match(after) else " "
 
 
 def is_word(character: str) -> bool:

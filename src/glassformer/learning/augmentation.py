@@ -111,8 +111,8 @@ OpusTrainer, with which Mozilla trains its translators. Capitals and title case 
 (`tasks.casing`)."""
 
 JOINED, PHRASES = 4, 5
-"""How frequently a pair is joined with another, and is replaced by a phrase pair of its own. A batch has sentences of
-about one length, so that a joined pair takes time out of proportion; in use, long texts are divided into sentences."""
+"""How frequently a pair is joined with another, and is replaced by a phrase pair of its own. No row
+becomes longer than it is (`TranslationObjective.augmented`): of most pairs that are joined, the result is too long."""
 
 LIMITS = np.cumsum([*CHANGES.values(), JOINED, PHRASES])
 

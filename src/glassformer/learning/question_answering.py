@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -81,10 +82,11 @@ class QuestionAnsweringObjective(Objective[QAExample, SpanBatch]):
     def fit_statistics(self, data: Dataset) -> None:
         """Find how many questions have no answer. A long context is several rows, of which one may have the answer."""
         n = n_unanswerable = 0
-        rows = data.rows(np.arange(min(len(data), MAX_ROWS)))
-        for _, group in groupby(rows, key=lambda row: list(row[0])):
+        indices = np.arange(min(len(data), MAX_ROWS))
+        questions, spans = (data.fields[name].take(indices).lists() for name in ("question", "span"))
+        for _, group in groupby(zip(questions, spans, strict=True), key=itemgetter(0)):
             n += 1
-            n_unanswerable += not any(span[1] for *_, span in group)
+            n_unanswerable += not any(span[1] for _, span in group)
         self.task.unanswerable = (str(round(100 * n_unanswerable / n)),)
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ class QuestionAnswerer(EncoderTask[QAExample]):
     head_config = {"head": "span"}
     stored_attributes = ("unanswerable",)
     unanswerable: tuple[str, ...] = ()
-    """Percentage of the questions of the training without an answer; empty in older and imported folders."""
+    """Percentage of the questions of the training without an answer, rounded; empty in older and imported folders."""
 
     @classmethod
     def read(
@@ -78,7 +78,8 @@ class QuestionAnswerer(EncoderTask[QAExample]):
 
     @property
     def may_find_none(self) -> bool:
-        """Whether "no answer" is a candidate: unless each question of the training has an answer."""
+        """Whether "no answer" is a candidate: unless nearly all questions of the training, 99.5% or more, have an
+        answer."""
         return self.unanswerable == () or stored_number(self.unanswerable) > 0
 
     def encode_parts(

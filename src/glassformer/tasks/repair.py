@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.corpora.memory import Match
 from glassformer.corpora.terms import unmet
 from glassformer.decode_config import DecodeConfig
-from glassformer.documents.words import UNSPACED_SIGN, unit_spans
+from glassformer.documents.words import space_between, unit_spans
 from glassformer.generate.policy import length_penalty
 from glassformer.tasks.alignment import align
 from glassformer.tasks.terms import Terms
@@ -143,13 +143,9 @@ def repaired(source: str, output: str, links: Links, match: Match, links_of_matc
     result, last = "", -1
     for i, several in enumerate(words):
         for k, word in enumerate(several):
-            if not result:
-                space = ""
-            elif k == 0 and last == i - 1:
-                space = match.target[spans[last][1] : spans[i][0]]
-            else:
-                space = "" if UNSPACED_SIGN.match(result[-1]) or UNSPACED_SIGN.match(word) else " "
-            result += space + word
+            are_neighbors = result and k == 0 and last == i - 1
+            result += match.target[spans[last][1] : spans[i][0]] if are_neighbors else space_between(result, word)
+            result += word
             last = i
     return result
 

@@ -18,7 +18,7 @@ from glassformer.corpora.protected import take_out
 from glassformer.corpora.terms import Glossary, Required, Term, protect_pattern, unmet
 from glassformer.decode_config import DecodeConfig
 from glassformer.documents.inline import Detached
-from glassformer.documents.words import UNSPACED, UNSPACED_SIGN, unit_spans
+from glassformer.documents.words import UNSPACED, UNSPACED_SIGN, space_between, unit_spans
 from glassformer.errors import ConfigError
 from glassformer.generate.policy import length_penalty
 from glassformer.generate.request import Decoding, Sources
@@ -292,10 +292,3 @@ def edits(
             if end == start:
                 new = f"{space_between(before, new)}{new}{space_between(new, after)}"
             yield before + new + after
-
-
-def space_between(before: str, after: str) -> str:
-    """The space between two texts of which one is put beside the other."""
-    if not before or not after or before[-1].isspace() or after[0].isspace():
-        return ""
-    return "" if UNSPACED_SIGN.match(before[-1]) or UNSPACED_SIGN.match(after) else " "
