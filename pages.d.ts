@@ -169,6 +169,7 @@ declare global {
     beam?: number;
     length_penalty?: number;
     patterns?: Record<string, string>;
+    words?: WordsRecord | null;
     letters?: string | null;
     translates_letterless?: boolean;
     confidence?: Confidence | null;
@@ -398,6 +399,21 @@ declare global {
     forced?: string[];
   }
 
+  /** The words of the training text: corpora/spelling.py. */
+  interface WordsRecord {
+    n_words: number;
+    n_once: number;
+    nouns_have_capitals?: boolean;
+    words: Record<string, string>;
+  }
+
+  /** A word of a text that is taken for another one. */
+  interface WordReading {
+    start: number;
+    written: string;
+    word: string;
+  }
+
   /** The options of a translation in the page. */
   interface TranslationOptions {
     beam?: number;
@@ -417,6 +433,7 @@ declare global {
     logProbs: number[];
     score?: number;
     forced?: string[];
+    readAs?: [written: string, word: string][];
     missing?: string[];
     repeated?: boolean;
     truncated?: boolean;
@@ -686,6 +703,7 @@ declare global {
     alignment: Alignment;
     words: [word: string, probability: number][];
     missing: string[];
+    readAs?: [written: string, word: string][];
     truncated?: boolean;
     source: string;
     match?: { used: boolean; similarity: number; source: string };

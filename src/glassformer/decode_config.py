@@ -164,6 +164,11 @@ class TranslationConfig(OptionGroup):
         description="What stays as it is in translations: all, placeholders, markers (of Weblate and OmegaT), tags,"
         " entities, urls, emails, units, or regular expressions.",
     )
+    keep_spelling: bool = Field(
+        default=False,
+        description="Give the model each word as it is written. Default: a word that the training text does not have,"
+        " and that is most probably one of its words with a typing error, is read as that word, and reported.",
+    )
     align: bool = Field(
         default=False,
         description="Add the word alignment to each translation: pairs of source and target word, counted from 0.",
@@ -295,6 +300,7 @@ class TextOptions(SearchOptions, total=False):
     memory: str | Path | Sequence[str | Path]
     min_match: float
     protect: Sequence[str]
+    keep_spelling: bool
     min_confidence: float | None
     shortlist: bool
     precision: Precision

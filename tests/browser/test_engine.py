@@ -11,6 +11,7 @@ from tests.browser.translators import TRAINED, random_translator
 pytestmark = pytest.mark.slow
 TEXTS = [
     *TRAINED,
+    "Teh blakc cat sta on the cuoch, adn teh dog dind't: “Wolkn” Cuoch, naaß l'onbre.",
     "",
     "   ",
     "  two  spaces\tand a tab ",
@@ -51,6 +52,7 @@ def test_texts_log_probabilities_and_confidence_are_equal(task, call, options):
         found = call("translate", text=text, options={"confidence": True, **options})
         assert [x["text"] for x in found] == [x.text for x in translations]
         assert [x["logProbs"] for x in found] == [x.log_probs for x in translations]
+        assert [x["readAs"] for x in found] == [list(map(list, x.read_as)) for x in translations]
         assert [x["ids"] for x in found] == [list(x.ids) for x in translations]
         assert found[0]["repeated"] == translations[0].repeated
         assert [x["score"] for x in found] == pytest.approx([x.score for x in translations], rel=1e-12)
@@ -84,7 +86,7 @@ def test_a_tag_changes_translations(task, call):
 
 
 @pytest.mark.parametrize("tag", ["", "law"])
-@pytest.mark.parametrize("text", [TRAINED[0], "- a list: one", "THE BLACK CAT SAT.", "12345", ""])
+@pytest.mark.parametrize("text", [TRAINED[0], "The blakc cat", "- a list: one", "THE BLACK CAT SAT.", "12345", ""])
 def test_continuations_are_equal(task, call, text, tag):
     options = DecodeConfig(precision="int8", beam=2, confidence=True, tag=tag)
     engine = task.engine(options)
@@ -107,6 +109,7 @@ MARKED = [
     "The {name} cat sat on <b>the couch</b>, and the dog didn't.",
     "[X1X] The black cat [X2X]sat[X3X].",
     "<f0>A man</f0> in Berlin saw <x1/> dogs; they were big!",
+    "Die Strße <b>berlni</b> wree {x} blcak wehre cloudz were.",
     "%s: see https://example.org/a, or {0} & {1}.",
     "A <a href='x'><code>man</code></a> saw 5 km of the couch.",
     "- THE BLACK {x} CAT SAT.",

@@ -3,6 +3,7 @@
 import torch
 
 from glassformer import checkpoint
+from glassformer.corpora.spelling import KnownWords
 from glassformer.models.t5 import T5, T5Config
 from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.tasks.confidence import N_FEATURES, Confidence
@@ -46,5 +47,6 @@ def random_translator(family, folder, precision="int8"):
         model = Transformer(TransformerConfig(**sizes, **layers, **architecture))
     translator = Translator(model, tokenizer)
     translator.confidence, translator.languages, translator.scripts = confidence(), ("en", "de"), ("LATIN",)
+    translator.words = KnownWords.of(TRAINED * 5, [])
     checkpoint.save_folder(folder / precision, dict(translator.contents(precision=precision)))
     return load(folder / precision, device="cpu")

@@ -137,12 +137,14 @@ def declared_bytes(header: bytes) -> int:
 def folder_contents(i: int) -> dict[str, bytes]:
     """The files of a folder of ours."""
     from glassformer.corpora.language_id import LanguageProfiles
+    from glassformer.corpora.spelling import KnownWords
     from glassformer.tasks.confidence import N_FEATURES, Confidence
 
     made = task(*KINDS[i])
     if KINDS[i][0] == "translation":
         made.languages, made.scripts = ("en", "fr"), ("LATIN",)
         made.confidence = Confidence((0.0,) * N_FEATURES, (1.0,) * N_FEATURES, (0.1,) * (N_FEATURES + 1), 9)
+        made.words = KnownWords.of(["the cat saw the dogs"], ["le chat a vu les chiens"])
         made.detection = LanguageProfiles.from_json(
             '{"en": {"total": 9, "counts": {"th": 2}}, "fr": {"total": 5, "counts": {"le": 3}}}'
         )
@@ -151,7 +153,7 @@ def folder_contents(i: int) -> dict[str, bytes]:
 
 FILES = [
     "config.json", "tokenizer.json", "tokenizer_config.json", "programs.json", "programs.safetensors", "manifest.json",
-    "confidence.json", "languages.json",
+    "confidence.json", "languages.json", "words.json",
 ]  # fmt: skip
 """Files of a folder of ours that are changed; weights have a target of their own."""
 
@@ -171,7 +173,7 @@ def folder(data: bytes) -> None:
         (where / MANIFEST).write_text(json.dumps({"format_version": 2, "files": sums}))
     with contextlib.suppress(UserError), np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         found = load(where, device="cpu")
-        found.run(["a cat"])
+        found.run(["a cat", "teh dgos"])
         if detection := getattr(found, "detection", None):
             assert all(math.isfinite(probability) for _, probability in detection.detect("the cat"))
 

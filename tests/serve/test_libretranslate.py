@@ -149,6 +149,7 @@ def test_min_confidence_needs_a_model_with_confidence(chain, text_format):
 
 def test_empty_fields_of_a_form_are_as_if_they_were_not_there(server):
     names = ("beam", "alternatives", "format", "protect", "align", "confidence", "min_confidence", "prefix", "glossary")
+    names += ("keep_spelling",)
     empty = dict.fromkeys((*names, "memory", "terms", "tag", "api_key"), "")
     for fields in ({"q": "The cat.\nA dog."}, {"q": ["The cat.", "A dog."]}):
         found, expected = (server.form("/translate", {**OK, **fields, **more}).json for more in (empty, {}))

@@ -140,6 +140,7 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
         "beam": defaults.beam,
         "length_penalty": defaults.length_penalty,
         "patterns": patterns(),
+        "words": task.words.to_record() if task.words else None,
         "letters": letters(task.scripts or task.scripts_of_vocabulary),
         "translates_letterless": COMMON in (task.scripts or ()),
         "confidence": asdict(task.confidence) if task.confidence else None,

@@ -3,6 +3,8 @@
 import re
 
 from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, DIGIT_GROUPS, PUNCTUATION, SYLLABLES, WORDS
+from glassformer.corpora.spelling import SENTENCE_BEGIN
+from glassformer.corpora.spelling import WORD as SPELLED
 from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
 from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
@@ -29,6 +31,8 @@ SOURCES = {
     "punctuation": PUNCTUATION,
     "abbreviated": ABBREVIATED,
     "cased_word": WORD,
+    "spelled_word": SPELLED,
+    "sentence_begin": SENTENCE_BEGIN,
     "tag": TAG,
     "closing": CLOSING,
     "empty_pair": EMPTY_PAIR,

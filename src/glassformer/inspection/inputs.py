@@ -258,6 +258,8 @@ def text_for_model(task: TextToTextTask[Any], text: str, options: DecodeConfig, 
         notes.append("The text is not translated: it stays as it is. This is what the model would make of it.")
     if line.mark:
         notes.append("List marks are not given to the model.")
+    if line.read_as:
+        notes.append(f"The model is given {', '.join(f'{word} for {written}' for written, word in line.read_as)}.")
     if line.model_text != line.core:
         notes.append("The model is given the text in the case that it knows.")
     return line.model_text

@@ -190,7 +190,8 @@ async def translate_html(
         own = next(units)
         missing = [term for each in own for term in each.missing]
         is_cut = any(each.truncated for each in own)
-        results.append(Translated(text=next(rendered).decode(), missing=missing, truncated=is_cut))
+        read_as = [pair for each in own for pair in each.read_as]
+        results.append(Translated(text=next(rendered).decode(), read_as=read_as, missing=missing, truncated=is_cut))
     return results
 
 
@@ -247,7 +248,7 @@ def router(service: Service) -> APIRouter:
         answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{suffix.lower()}"}
         results = [result for own in found for result in own]
         n_cut = sum(result.truncated for result in results)
-        notes = [*document.notes, *notes_of(n_cut, [result.missing for result in results])]
+        notes = [*document.notes, *notes_of(n_cut, [r.missing for r in results], [r.read_as for r in results])]
         return answer | ({"notes": notes} if notes else {})
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)

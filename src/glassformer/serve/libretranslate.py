@@ -157,9 +157,12 @@ def response(body: Translate, answers: Sequence[Translated], found: Sequence[Jso
             result[name] = values(attrgetter(name))
     if (continuations := answers[0].continuations) is not None:
         result["continuations"] = [continuation_record(continuation) for continuation in continuations]
-    for name in ("missing", "untranslated", "truncated", "match"):
-        if any(getattr(answer, name) for answer in answers):
-            result[name] = values(attrgetter(name))
+    for name, field in (
+        ("readAs", "read_as"),
+        *((name, name) for name in ("missing", "untranslated", "truncated", "match")),
+    ):
+        if any(getattr(answer, field) for answer in answers):
+            result[name] = values(attrgetter(field))
     return result
 
 

@@ -30,6 +30,8 @@ class Translated(Message):
     text: str
     others: list[str] = []
     """The next best translations."""
+    read_as: list[tuple[str, str]] = []
+    """Words of the text with a typing error, and what the model was given in their place."""
     missing: list[str] = []
     """Terms of the glossary that are not in the translation."""
     untranslated: bool = False

@@ -46,13 +46,14 @@ Pair = Annotated[list[Forms], Field(min_length=2, max_length=2)]
 
 
 class Control(BaseModel):
-    """Terms, protected text, memory and tag of a request, for its direction of translation."""
+    """Terms, protected text, memory, tag and spelling of a request, for its direction of translation."""
 
     glossary: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     terms: Annotated[list[Pair], BeforeValidator(list_of_json)] = Field(default=[], max_length=MAX_TERMS)
     protect: Switch = False
     memory: Annotated[str | None, BeforeValidator(none_if_empty)] = None
     tag: Annotated[str | None, BeforeValidator(none_if_empty)] = None
+    keep_spelling: Switch = False
 
     def check_names(self, service: Service) -> None:
         """Check that the server has the glossary and the memory.
@@ -153,14 +154,16 @@ def translation_unit(
     )
     options: JsonObject
     if body.prefix is not None and body.alternatives:
-        options = {"beam": body.beam or DEFAULT_BEAM, "tag": body.tag or ""}
+        options = {"beam": body.beam or DEFAULT_BEAM, "tag": body.tag or "", "keep_spelling": body.keep_spelling}
         options |= {name: True for name in EXTRAS if getattr(body, name) and name in features}
         continuing = messages.Continue(
             model=model, text=text, prefix=body.prefix, n=body.alternatives + 1, options=options,
             requirements=requirements,
         )  # fmt: skip
         return service.scheduler.unit(continuing, text, beam=beam * (body.alternatives + 1))
-    options = {"beam": beam, "nbest": body.alternatives + 1, "tag": body.tag or ""}
+    options = {
+        "beam": beam, "nbest": body.alternatives + 1, "tag": body.tag or "", "keep_spelling": body.keep_spelling,
+    }  # fmt: skip
     if body.prefix:
         options["prefix"] = body.prefix
     if (body.align or spans) and "align" in features:

@@ -19,6 +19,7 @@ from glassformer.tasks.steps import (
     join,
     output_of,
     parts_of,
+    repaired,
     tag_of,
     with_confidence,
     with_terms_of,
@@ -108,7 +109,8 @@ def continuations(
     else:
         mark = ""
     begun = Begun.of(text, prefix, terms)
-    text, prefix = begun.source, begun.prefix
+    text, _ = repaired(task, begun.source, options, terms)
+    prefix = begun.prefix
     model_text = with_terms_of(text, task.recased(text), terms)
     if model_text != text and is_capitals(text):
         prefix = task.recased(prefix, 1)

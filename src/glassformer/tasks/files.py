@@ -137,7 +137,7 @@ def translate_document(
     n_cut = sum(translation.is_truncated and not translation.is_untranslated for translation in translations)
     return data, TranslatedFile(
         Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact,
-        (*document.notes, *notes_of(n_cut, [translation.missing for translation in translations])),
+        (*document.notes, *notes_of(n_cut, [t.missing for t in translations], [t.read_as for t in translations])),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""The steps of a translation, in order: check the options, look into the memory, take out what stays, change capitals,
-split, decode, decode again what repeats itself, put in terms, join, use similar texts of the memory, confidence, put
-back capitals and what stays, alignment.
+"""The steps of a translation, in order: check the options, look into the memory, take out what stays, repair typing
+errors, change capitals, split, decode, decode again what repeats itself, put in terms, join, use similar texts of the
+memory, confidence, put back capitals and what stays, alignment.
 """
 
 import re
@@ -76,6 +76,8 @@ class Line:
     """The model is not given the text, which stays as it is or is in the memory."""
     match: Match | None = None
     """The equal text of the memory."""
+    read_as: tuple[tuple[str, str], ...] = ()
+    """See `Translation.read_as`."""
     model_text: str = ""
     """What the model is given, unless the text is kept: without protected spans, in the case that the model knows."""
     translations: list[Translation] = field(default_factory=list)
@@ -127,12 +129,16 @@ def translated(
     for line in lines:
         line.change(partial(with_mark, line.mark))
         if options.min_confidence is not None:
-            line.change(partial(or_source, options.min_confidence))
+            line.change(partial(or_source, line.original.strip(), options.min_confidence))
     if options.align:
         add_alignment(task, [line.translations for line in lines])
     for index, line in enumerate(lines):
         line.change(partial(with_space_of, line.original))
         best = line.translations[0]
+        if line.read_as:
+            line.change(partial(replace, read_as=line.read_as))
+            read = ", ".join(f"{written!r} as {word!r}" for written, word in line.read_as)
+            warn(index, f"words that the training text does not have were read as known ones: {read}")
         if best.missing:
             warn(index, f"not in the translation: {', '.join(best.missing)}")
         if best.is_untranslated:
@@ -196,9 +202,25 @@ def line_of(
     line.is_kept = not (options.prefix or task.is_translated(line.core, terms))
     if line.is_kept:
         line.detached = None  # its protected spans stay where they are
+    else:
+        core, line.read_as = repaired(task, line.core, options, terms)
+        if line.detached:
+            line.detached = replace(line.detached, core=core)
+        else:
+            line.text = core
     stays = line.is_kept or options.prefix or options.ban  # their case does not change
     line.model_text = line.core if stays else with_terms_of(line.core, task.recased(line.core), terms)
     return line
+
+
+def repaired(
+    task: "TextToTextTask[Any]", text: str, options: DecodeConfig, terms: Terms | None
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """A text without its typing errors; and words that had one, each with the word in its place."""
+    readings = [] if options.keep_spelling else task.readings(text, terms)
+    for reading in readings:
+        text = reading.in_text(text)
+    return text, tuple((reading.written, reading.word) for reading in readings[::-1])
 
 
 def with_kept_text(line: Line, terms: Terms | None, translation: Translation) -> Translation:
@@ -408,10 +430,10 @@ def with_mark(mark: str, translation: Translation) -> Translation:
     return replace(translation, source=mark + translation.source, text=mark + translation.text)
 
 
-def or_source(min_confidence: float, translation: Translation) -> Translation:
+def or_source(source: str, min_confidence: float, translation: Translation) -> Translation:
     """The translation, or the source in place of one that is less confident."""
     if (translation.confidence or 0) < min_confidence:
-        return replace(translation, text=translation.source, is_untranslated=True)
+        return replace(translation, text=source, is_untranslated=True)
     return translation
 
 

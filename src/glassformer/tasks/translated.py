@@ -24,6 +24,8 @@ class Translation:
     """A first translation repeated itself ("salad salad salad"), and this one was decoded without repeated n-grams."""
     recased: bool = False
     """The model was given the text, which is in capitals or in title case, in the case that it knows."""
+    read_as: tuple[tuple[str, str], ...] = ()
+    """Words of the source with a typing error, and what the model was given in their place."""
     missing: tuple[str, ...] = ()
     """Terms of the glossary that are in the source and not in the translation."""
     ids: tuple[int, ...] = ()
@@ -63,6 +65,8 @@ class TranslationRecord(Record, total=False):
     """True if a first translation repeated itself, and this one was decoded without repeated n-grams."""
     recased: bool
     """True if the input is in capitals or in title case, and the model was given it in the case that it knows."""
+    read_as: list[list[str]]
+    """Words with a typing error, and what the model was given in their place, if there are any."""
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
     match: JsonObject
@@ -95,6 +99,8 @@ def record_of(nbest: Sequence[Translation]) -> TranslationRecord:
         record["repeated"] = True
     if best.recased:
         record["recased"] = True
+    if best.read_as:
+        record["read_as"] = [list(pair) for pair in best.read_as]
     if best.missing:
         record["missing"] = list(best.missing)
     if best.match:

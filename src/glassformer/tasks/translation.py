@@ -16,6 +16,8 @@ from glassformer.corpora.example import Example
 from glassformer.corpora.language_id import FILE as LANGUAGE_PROFILES
 from glassformer.corpora.language_id import LanguageProfiles
 from glassformer.corpora.read_options import DETECT, ReadOptions
+from glassformer.corpora.spelling import FILE as WORDS
+from glassformer.corpora.spelling import KnownWords, Reading
 from glassformer.corpora.words import has_words, list_mark, scripts_of
 from glassformer.decode_config import TRANSLATION, DecodeConfig, DecodeOptions, TextOptions
 from glassformer.devices import Device
@@ -260,6 +262,10 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         """A source (0) or a translation (1) in the case that the model knows best. By default as it is."""
         return text
 
+    def readings(self, text: str, terms: Terms | None) -> list[Reading]:
+        """The words of a source that are taken for others, the last one first. By default none."""
+        return []
+
     def text_of(self, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis."""
         return self.tokenizer.decode(hypothesis.ids).replace("\n", " ")
@@ -334,12 +340,17 @@ class Translator(TextToTextTask[Example]):
     """Scripts of the sources of the training (`corpora.words.source_scripts`); empty in older and imported folders."""
     detection: LanguageProfiles | None = None
     """What the server detects the languages by, if the folder has it."""
+    words: KnownWords | None = None
+    """The words of the sources of the training, if the folder has them."""
 
     @classmethod
     def from_folder(cls, folder: Path, config: JsonObject, device: Device) -> Self:
         task = super().from_folder(folder, config, device)
-        if LANGUAGE_PROFILES in read_json(folder / MANIFEST)["files"]:
+        files = read_json(folder / MANIFEST)["files"]
+        if LANGUAGE_PROFILES in files:
             task.detection = LanguageProfiles.of_file(folder / LANGUAGE_PROFILES)
+        if WORDS in files:
+            task.words = KnownWords.of_file(folder / WORDS)
         return task
 
     def contents(
@@ -348,6 +359,8 @@ class Translator(TextToTextTask[Example]):
         contents = super().contents(tensors, precision=precision)
         if self.detection:
             contents[LANGUAGE_PROFILES] = self.detection.to_json()
+        if self.words:
+            contents[WORDS] = checkpoint.to_json(self.words.to_record())
         return contents
 
     @cached_property
@@ -366,6 +379,11 @@ class Translator(TextToTextTask[Example]):
 
     def recased(self, text: str, side: int = 0) -> str:
         return recased(text, self.tokenizer.sides[side], self.language(side))
+
+    def readings(self, text: str, terms: Terms | None) -> list[Reading]:
+        """The words of a source with typing errors, see `KnownWords.readings`. Those of terms stay."""
+        spans = [(term.start, term.end) for term in terms.required(text)] if terms else []
+        return self.words.readings(text, spans) if self.words else []
 
     def is_translated(self, text: str, terms: Terms | None) -> bool:
         """Whether a text has words in a script of the training, or a term."""

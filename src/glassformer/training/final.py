@@ -111,7 +111,8 @@ def write_best(
         training["labels"] = trainer.data.label_counts
     if isinstance(trainer.objective, TranslationObjective):
         task.model.load_state_dict(candidates[name])
-        translators.complete(trainer.objective, trainer.data, reporter.log)
+        is_new = trainer.config.init_from is None
+        translators.complete(trainer.objective, trainer.data, reporter.log, is_new=is_new)
         if (tokenizer := tokenizer_for(task.references(trainer.data.dev))) != "13a":
             training["bleu_tokenizer"] = tokenizer
     contents = {**task.contents(candidates[name]), "training.json": checkpoint.to_json(training)}

@@ -1,9 +1,11 @@
-"""What a trained translator gets beside its weights: languages, language profiles, confidence, vocabulary shortlist."""
+"""What a trained translator gets beside its weights: languages, language profiles, known words, confidence, vocabulary
+shortlist."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from glassformer.corpora.language_id import LanguageProfiles
+from glassformer.corpora.spelling import MAX_TEXTS, KnownWords
 from glassformer.data.dataset import Dataset
 from glassformer.errors import UserError
 from glassformer.learning.translation import TranslationObjective
@@ -34,12 +36,21 @@ def inherit(task: AnyTask, base: AnyTask, log: Log) -> None:
     task.languages = task.languages or base.languages
     task.scripts = base.scripts or base.scripts_of_vocabulary or ()
     task.detection, task.confidence, task.shortlist = base.detection, base.confidence, base.shortlist
+    task.words = base.words
 
 
-def complete(objective: TranslationObjective, data: PreparedData, log: Log) -> None:
-    """Fit confidence and language profiles to the data of a training. Where it has too little, those of the initial
-    model are kept."""
+def complete(objective: TranslationObjective, data: PreparedData, log: Log, *, is_new: bool) -> None:
+    """Count the words, and fit confidence and language profiles to the data of a training. Where it has too little,
+    those of the initial model are kept.
+
+    Args:
+        is_new: there is no initial model. One whose words are not known may know any.
+    """
     task = objective.task
+    if is_new or task.words:
+        words = KnownWords.of(*objective.sample(data.train, MAX_TEXTS), task.language(0))
+        if words.counts:
+            task.words = task.words.with_words_of(words) if task.words else words
     add_confidence(task, data.dev, log)
     if task.shortlist:
         log("Shortlist: that of the initial model. Learn it again with `glassformer shortlist`.")

@@ -148,6 +148,7 @@ async function translate(body, signal) {
   const answer = { translatedText: values(([best]) => best.text) };
   if (body.align) answer.alignment = values(([best]) => best.alignment);
   if (body.confidence) answer.words = values(([best]) => best.words ?? []);
+  if (found.some(([best]) => best.readAs.length)) answer.readAs = values(([best]) => best.readAs);
   if (found.some(([best]) => best.missing.length)) answer.missing = values(([best]) => best.missing);
   if (found.some(([best]) => best.truncated)) answer.truncated = values(([best]) => best.truncated);
   if (body.alternatives) answer.alternatives = values(others);

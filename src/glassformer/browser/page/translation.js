@@ -8,6 +8,7 @@ import { Inline, matches } from "./inline.js";
 import { distribution, headOf, layersOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
 import { UNSPACED_SIGN, spaceAfter, unitSpans } from "./sentences.js";
+import { KnownWords } from "./spelling.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip, wordsIn } from "./text.js";
 
@@ -47,6 +48,7 @@ export class Translator {
     this.abbreviated = pattern("abbreviated");
     /** @type {Record<string, RegExp>} */
     this.protect = { markers: pattern("markers", "gu"), all: pattern("all", "gu") };
+    if (header.words) this.words = new KnownWords(header.words, pattern("spelled_word", "gu"), pattern("sentence_begin"));
     this.letter = header.letters === null ? /\p{L}/u : new RegExp(`[${header.letters}]`, "u");
     /** @type {Map<string, Glossary>} */
     this.glossaries = new Map();
@@ -75,6 +77,17 @@ export class Translator {
   /** @param {string} text @param {Glossary} [glossary] */
   isTranslated(text, glossary) {
     return this.hasWords(text) || Boolean(glossary?.find(text).length);
+  }
+
+  /**
+   * A text without its typing errors; and words that had one, each with the word in its place.
+   * @param {string} text @param {Glossary} [glossary] @returns {[text: string, readAs: [written: string, word: string][]]}
+   */
+  repaired(text, glossary) {
+    const readings = this.words?.readings(text, glossary?.find(text) ?? []) ?? [];
+    let result = text;
+    for (const { start, written, word } of readings) result = result.slice(0, start) + word + result.slice(start + written.length);
+    return [result, readings.map(({ written, word }) => /** @type {[string, string]} */ ([written, word])).reverse()];
   }
 
   /**
@@ -282,12 +295,13 @@ export class Translator {
    * @param {string} original @param {TranslationOptions} options @param {string} [target]
    */
   record(original, options = {}, target = undefined) {
-    const { mark, detached, core, modelText, isKept } = this.line(strip(original), options);
+    const { mark, detached, core, modelText, isKept, readAs } = this.line(strip(original), options);
     const parts = isKept ? [] : this.partsOf(modelText, undefined, options.tag);
     if (!parts.length) return null;
     const notes = [
       parts.length > 1 && `The text is longer than the model can read: the first of ${parts.length} parts.`,
       (mark || detached) && "List marks and markers are not given to the model.",
+      readAs.length && `The model is given ${readAs.map(([written, word]) => `${word} for ${written}`).join(", ")}.`,
       modelText !== core && "The model is given the text in the case that it knows.",
     ];
     const [found, recorded] = record(this.searches, this.tokenizer, parts[0].source, { ...this.options({}), ...options.search, off: options.off, begin: this.tagOf(options.tag) }, target);
@@ -325,9 +339,12 @@ export class Translator {
     const rest = text.slice(mark.length);
     const spans = protect ? matches(this.protect[protect], rest) : [];
     const detached = spans.length ? this.inline.detach(rest, spans) : undefined;
-    const core = detached?.core ?? rest;
-    if (!this.isTranslated(core, glossary)) return { mark, rest, detached: undefined, core: rest, isKept: true, modelText: rest };
-    return { mark, rest, detached, core, isKept: false, modelText: this.caseOf(core, glossary) };
+    const bare = detached?.core ?? rest;
+    if (!this.isTranslated(bare, glossary)) return { mark, rest, detached: undefined, core: rest, isKept: true, modelText: rest, readAs: [] };
+    const [core, readAs] = this.repaired(bare, glossary);
+    const modelText = this.caseOf(core, glossary);
+    if (detached) return { mark, rest, detached: { ...detached, core }, core, isKept: false, modelText, readAs };
+    return { mark, rest: core, detached, core, isKept: false, modelText, readAs };
   }
 
   /**
@@ -338,7 +355,7 @@ export class Translator {
   translate(original, options = {}) {
     const stripped = strip(original);
     const glossary = this.glossaryOf(options.terms);
-    const { mark, rest, detached, core, isKept, modelText } = this.line(stripped, { ...options, glossary });
+    const { mark, rest, detached, core, isKept, modelText, readAs } = this.line(stripped, { ...options, glossary });
     const parts = isKept ? [] : this.partsOf(modelText, glossary, options.tag);
     const decoded = parts.map((part) => this.decode(part, options));
     const results = [];
@@ -347,7 +364,7 @@ export class Translator {
       /** @type {TranslationOutput} */
       const result = {
         ids: chosen.flatMap(({ ids }) => ids), logProbs: chosen.flatMap(({ logProbs }) => logProbs),
-        score: chosen.reduce((sum, { score }) => sum + score, 0), forced: chosen.flatMap(({ forced = [] }) => forced),
+        score: chosen.reduce((sum, { score }) => sum + score, 0), readAs, forced: chosen.flatMap(({ forced = [] }) => forced),
         missing: chosen.flatMap((output, i) => unmet(parts[i].required, output.text).map(({ targets }) => targets.join("|"))),
         repeated: decoded.some(({ repeated }) => repeated), truncated: chosen.some(({ isTruncated }) => isTruncated), text: isKept ? core : "",
       };
@@ -415,7 +432,8 @@ export class Translator {
       text = text.slice(mark.length);
       prefix = isMark ? "" : prefix.slice(mark.length);
     } else mark = "";
-    const { source, prefix: bare, written, detached } = this.begun(text, prefix, options.protect);
+    const { source: begunSource, prefix: bare, written, detached } = this.begun(text, prefix, options.protect);
+    const [source] = this.repaired(begunSource, glossary);
     const modelText = this.caseOf(source, glossary);
     const isRecased = modelText !== source;
     const inCapitals = isRecased && isCapitals(source);

@@ -28,7 +28,7 @@ const STRINGS = {
     compareWith: "Text", help: "Keyboard shortcuts", key: "API key", keyHelp: "This server requires a key.",
     language: "Français", models: "Tasks", noText: "Enter a text.", noMask: "The text has no mask: write <mask> in place of the word to find.", notTranslated: "This text is not translated: it has no words that the model knows.", loading: "The model is being loaded.", loaded: "The model is being loaded: {0}%.", noServer: "The model cannot be loaded: this page belongs on a web server, beside its file model.bin.", beginningCutOff: "The text is longer than {0} tokens: its beginning was cut off.", cutOff: "The text is longer than {0} tokens: its end was cut off.", memory: "The browser has not enough memory for this text or model.", damaged: "The file is damaged: the model is not complete. Copy it again.",
     noWebAssembly: "This browser has no WebAssembly. Open the file in Chrome, Edge, Firefox or Safari of the last two years.",
-    notUtf8: "The file is not in UTF-8. Save it as UTF-8 and try again.", noSuchFormat: "This page translates {0} only.", missing: "Not in the translation: {0}", truncated: "The translation is cut off at the maximum length: its end is missing.",
+    notUtf8: "The file is not in UTF-8. Save it as UTF-8 and try again.", noSuchFormat: "This page translates {0} only.", readAs: "Words that the training text does not have, read as: {0}.", missing: "Not in the translation: {0}", truncated: "The translation is cut off at the maximum length: its end is missing.",
     shortcuts: [
       ["Alt + ↓", "alternatives for the word"], ["← →", "from word to word"], ["Alt + S", "swap languages"],
       ["Alt + C", "copy the translation"], ["Alt + I", "look inside the sentence"], ["Ctrl + Enter", "run a form"], ["Esc", "close"],
@@ -64,7 +64,7 @@ const STRINGS = {
     noText: "Saisissez un texte.", noMask: "Le texte n’a pas de masque : écrivez <mask> à la place du mot à trouver.", notTranslated: "Ce texte n’est pas traduit : il n’a pas de mots que le modèle connaisse.", loading: "Le modèle est en cours de chargement.", loaded: "Chargement du modèle : {0} %.", noServer: "Le modèle ne peut pas être chargé : cette page doit être sur un serveur web, à côté de son fichier model.bin.", beginningCutOff: "Le texte a plus de {0} tokens : son début a été coupé.", cutOff: "Le texte a plus de {0} tokens : sa fin a été coupée.", memory: "La mémoire du navigateur ne suffit pas pour ce texte ou ce modèle.", damaged: "Le fichier est endommagé : le modèle n’est pas complet. Copiez-le de nouveau.",
     noWebAssembly: "Ce navigateur n’a pas WebAssembly. Ouvrez le fichier dans un Chrome, Edge, Firefox ou Safari des deux dernières années.",
     notUtf8: "Le fichier n’est pas en UTF-8. Enregistrez-le en UTF-8 et réessayez.", noSuchFormat: "Cette page ne traduit que {0}.",
-    models: "Tâches", missing: "Absent de la traduction : {0}", truncated: "La traduction est coupée à la longueur maximale : la fin manque.",
+    models: "Tâches", readAs: "Mots absents du texte d’entraînement, lus comme : {0}.", missing: "Absent de la traduction : {0}", truncated: "La traduction est coupée à la longueur maximale : la fin manque.",
     shortcuts: [
       ["Alt + ↓", "autres traductions du mot"], ["← →", "de mot en mot"], ["Alt + S", "inverser les langues"],
       ["Alt + C", "copier la traduction"], ["Alt + I", "voir l’intérieur de la phrase"], ["Ctrl + Entrée", "lancer un formulaire"],

@@ -62,7 +62,7 @@ export function translator(rows, models, settings) {
     const found = await post("/translate", { q: texts, ...wanted, align: true, confidence: true }, signal);
     return texts.map((_, i) => ({
       text: found.translatedText[i], alignment: found.alignment?.[i] ?? [], words: found.words?.[i] ?? [],
-      missing: found.missing?.[i] ?? [], truncated: found.truncated?.[i], match: found.match?.[i], source: found.detectedLanguage?.[i].language ?? wanted.source,
+      readAs: found.readAs?.[i] ?? [], missing: found.missing?.[i] ?? [], truncated: found.truncated?.[i], match: found.match?.[i], source: found.detectedLanguage?.[i].language ?? wanted.source,
     }));
   };
   /** @type {RequestOptions["found"]} */
@@ -98,7 +98,9 @@ export function translator(rows, models, settings) {
     progress.textContent = parts.length > MANY && done < parts.length ? t("sentences", done, parts.length) : "";
     const missing = parts.flatMap((part) => part.translation?.missing ?? []);
     const problems = [missing.length && t("missing", missing.join(", ")), parts.some((part) => part.translation?.truncated) && t("truncated")].filter(Boolean);
-    if (problems.length) say(problems.join(" "), true);
+    const read = parts.flatMap((part) => part.translation?.readAs ?? []).map((pair) => pair.join(" → "));
+    const notes = [...problems, ...(read.length ? [t("readAs", read.join(", "))] : [])];
+    if (notes.length) say(notes.join(" "), problems.length > 0);
     showActions(done);
   };
 

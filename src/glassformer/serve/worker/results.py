@@ -53,7 +53,8 @@ def translated(lines: Sequence[Sequence[Translation]], ends: Sequence[str]) -> T
         words = [pair for t in best for pair in t.words or ()]
         confidence = sum(p for _, p in words) / len(words) if words else 1.0
     return Translated(
-        text=texts[0], others=texts[1:], missing=[term for t in best for term in t.missing],
+        text=texts[0], others=texts[1:], read_as=[pair for t in best for pair in t.read_as],
+        missing=[term for t in best for term in t.missing],
         untranslated=untranslated, truncated=any(t.is_truncated and not t.is_untranslated for t in best),
         alignment=alignment,
         words=None if untranslated else words,  # they are those of the translation
