@@ -6,7 +6,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glassformer.documents.origin import Origin
@@ -343,6 +343,7 @@ def test_each_code_of_a_source_of_version_2_is_once_in_the_target(source, seed):
     check_codes(file2(segment2(source)), seed)
 
 
+@example('a <g id="10">end! <ph id="4">x</ph> <ph id="5">%s</ph></g>')
 @given(rich("1.2", " "))
 @quick
 def test_the_same_words_have_the_same_codes_between_them(source):

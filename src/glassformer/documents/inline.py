@@ -66,7 +66,7 @@ class Inner:
     sign_after: str = ""
     """The sign that is beside it without space, such as a hyphen; neither punctuation nor a bracket."""
     mark_before: str = ""
-    """The punctuation before it."""
+    """The punctuation before it, and before the spans that are directly before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,11 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
         is_enclosed = EMPTY_PAIR.match(around) is not None
         sign_before, sign_after = ("" if is_tag or is_plain(c) else c for c in (before, after))
         mark = text[max(begin, a - MAX_TOKEN) : a].rstrip()[-1:]
+        mark = inner[-1].mark_before if inner and not text[position:a].strip() else mark if mark in BREAKS else ""
         inner.append(
             Inner(
                 text[a:b], n_before, joined_before, joined_after, punctuation, is_inside, is_enclosed,
-                sign_before, sign_after, mark if mark and mark in BREAKS else "",
+                sign_before, sign_after, mark,
             )
         )  # fmt: skip
         position = b

@@ -231,11 +231,13 @@ export class Inline {
       const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
       const [signBefore, signAfter] = [before, after].map((c) => (isTag || this.isPlain(c) ? "" : c));
       const around = lastOf(rightStrip(text.slice(Math.max(begin, a - 2), a))) + firstOf(leftStrip(text.slice(b, Math.min(b + 2, end))));
-      const mark = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
+      const last = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
+      const mark = last && BREAKS.includes(last) ? last : "";
+      const isAfterSpan = inner.length > 0 && !strip(text.slice(position, a));
       inner.push({
         text: text.slice(a, b), unit: units.length - (afterOpening ? 1 : 0), joinedBefore, joinedAfter, punctuationAfter, afterOpening,
         isEnclosed: around.length === 2 && around.search(this.emptyPair) === 0,
-        signBefore, signAfter, markBefore: mark !== "" && BREAKS.includes(mark) ? mark : "",
+        signBefore, signAfter, markBefore: isAfterSpan ? inner.at(-1).markBefore : mark,
       });
       position = b;
     }
