@@ -220,17 +220,21 @@ def search_quality(record: dict) -> list[Row]:
 
 
 NOISES = (
-    "capitals", "title case", "no capitals", "typing error", "no end mark", "end mark twice", "emoji", "code",
-    "list mark", "single words",
+    "capitals", "title case", "no capitals", "typing error", "as written", "no end mark", "end mark twice", "emoji",
+    "code", "list mark", "single words",
 )  # fmt: skip
 
 
 def robustness(record: dict) -> list[Row]:
-    """The clean chrF of each model, and the part of it that is left under each noise."""
-    return [
-        [name, f"{result['clean']:.1f}", *(percent(result[noise], 0) for noise in NOISES)]
-        for name, result in record["results"].items()
-    ]
+    """The clean chrF of each model, and the part of it that is left under each noise; and the part of the clean words
+    that are read otherwise."""
+
+    def row(name: str, result: dict) -> Row:
+        read = result.get("read otherwise")
+        parts = [percent(result[noise], 0) if noise in result else "–" for noise in NOISES]
+        return [name, f"{result['clean']:.1f}", *parts, "–" if read is None else percent(read, 2)]
+
+    return [row(*item) for item in record["results"].items()]
 
 
 def documents(record: dict) -> list[Row]:
@@ -339,7 +343,7 @@ TABLES = {
     "memory read": Table(
         ("memory (TMX)", "pairs", "read for training", "above the imports"), {"documents": memory_read}
     ),
-    "noise": Table(("model", "clean: chrF", *NOISES), {"robustness": robustness}),
+    "noise": Table(("model", "clean: chrF", *NOISES, "read otherwise"), {"robustness": robustness}),
     "search quality": Table(("corpus", "search", "BLEU", "chrF2"), {"search_quality": search_quality}),
     "multi30k": Table(
         ("languages", "minutes", "set", "BLEU, greedy", "BLEU, beam 4", "chrF2, beam 4", "TER, beam 4"),

@@ -2,8 +2,10 @@
 
 The noise is made here, not by the code that augments training text, from other signs and with other random numbers.
 Where a noise changes what a right translation is (capitals, a mark that is copied), the reference is changed alike;
-chrF of text in capitals ignores case, and is compared with clean chrF that ignores case. The last column: of WORDS
-frequent words that the training text gives one translation of, the part that is translated so, alone on a line.
+chrF of text in capitals ignores case, and is compared with clean chrF that ignores case. As written: typing errors
+without the repair of words that the training text does not have; read otherwise: the part of the words of the clean
+text that this repair changes. Single words: of WORDS frequent words that the training text gives one translation of,
+the part that is translated so, alone on a line.
 
 usage: python -m benchmarks.robustness TRAIN_SRC TRAIN_TGT SRC REF NAME=MODEL ...
 """
@@ -18,7 +20,6 @@ from sacrebleu.metrics.chrf import CHRF
 
 from benchmarks.machine import save
 from glassformer.corpora.lines import read_lines
-from glassformer.decode_config import DecodeConfig
 from glassformer.learning.lexicon import Lexicon
 from glassformer.tasks.registry import load
 
@@ -101,10 +102,9 @@ def single_words(train, limit=WORDS):
 
 def measure(folder, pairs, words):
     task = load(folder, device="cpu")
-    options = DecodeConfig(precision="auto")
 
-    def translate(texts):
-        return [nbest[0].text for nbest in task.translate(texts, options)]
+    def translate(texts, **options):
+        return [nbest[0].text for nbest in task.translate(texts, precision="auto", **options)]
 
     sources, references = map(list, zip(*pairs, strict=True))
     hypotheses = translate(sources)
@@ -118,6 +118,10 @@ def measure(folder, pairs, words):
         caseless = name in IGNORE_CASE
         score = chrf(translate(own), refs, lowercase=caseless)
         result[name] = round(score / (clean_caseless if caseless else clean), 4)
+        if noise is typing_errors:
+            result["as written"] = round(chrf(translate(own, keep_spelling=True), refs) / clean, 4)
+    n_words = sum(len(src.split()) for src in sources)
+    result["read otherwise"] = round(sum(len(task.readings(src, None)) for src in sources) / n_words, 6)
     outputs = translate([src for src, _ in words])
     right = [tgt == re.sub(r"\W+$", "", output).lower() for (_, tgt), output in zip(words, outputs, strict=True)]
     result["single words"] = round(sum(right) / len(right), 4)
