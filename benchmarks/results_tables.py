@@ -230,8 +230,10 @@ def robustness(record: dict) -> list[Row]:
     that are read otherwise."""
 
     def row(name: str, result: dict) -> Row:
+        if "as written" not in result:  # before words were read otherwise
+            result = result | {"as written": result["typing error"], "typing error": None}
         read = result.get("read otherwise")
-        parts = [percent(result[noise], 0) if noise in result else "–" for noise in NOISES]
+        parts = [percent(result[noise], 0) if result[noise] is not None else "–" for noise in NOISES]
         return [name, f"{result['clean']:.1f}", *parts, "–" if read is None else percent(read, 2)]
 
     return [row(*item) for item in record["results"].items()]
