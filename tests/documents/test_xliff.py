@@ -388,6 +388,24 @@ def test_a_missing_target_language_is_filled_in():
 
 
 @pytest.mark.parametrize(
+    ("own", "expected"),
+    [("en", "de"), ("fr-FR", "de"), ("", "de"), ("de", "de"), ("de-AT", "de-AT")],
+)
+def test_a_target_that_names_another_language_gets_that_of_the_translation(own, expected):
+    one = file(unit("Cat", "Cat", of_target=f' xml:lang="{own}" state="new"'))
+    two = file2(segment2("Cat", "").replace("<target>", f'<target xml:space="preserve" xml:lang="{own}">'))
+    assert f'<target xml:lang="{expected}" state="translated"' in shouted(read("a.xlf", one, ("en", "de"))).decode()
+    assert f'preserve" xml:lang="{expected}">CAT</target>' in shouted(read("a.xlf", two, ("en", "de"))).decode()
+    assert f'xml:lang="{own}" state="translated"' in shouted(read("a.xlf", one, ("", ""))).decode()
+    approved = one.replace('id="1"', 'id="1" approved="yes"')
+    assert shouted(read("a.xlf", approved, ("en", "de")).only("all")) == approved.encode()
+
+
+def test_a_target_without_a_language_stays_without():
+    assert b"xml:lang" not in shouted(read("a.xlf", file(unit("Cat", "")), ("en", "fr")))
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (file("<trans-unit id='1'><source>a</source>\n<target>b</target>\n<target>c</target></trans-unit>"),

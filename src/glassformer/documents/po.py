@@ -10,9 +10,17 @@ from glassformer.documents.languages import is_swapped
 from glassformer.documents.origin import Either
 from glassformer.documents.text import decode
 from glassformer.documents.unit import Unit
+from glassformer.documents.words import NO_LETTER_AFTER
 from glassformer.errors import CorpusError
 
-PROTECT = ("placeholders", "tags", "entities")
+NAMED = (
+    r"""(?<![^\s(\[{<>«“„‘"'/$€£#=+-])(?<![)\w]["'])"""
+    rf""":(?:(?:[A-Za-z][\w+-]{{0,62}}|[+-]1):(?![\w:`])|[A-Za-z_][A-Za-z0-9_]{{0,63}}(?!:|[\w+.-]{{0,63}}:`){NO_LETTER_AFTER})"""
+)
+"""A placeholder such as `:name` (Laravel, Rails), or an emoji by its name, such as `:smile:`: a colon that is no
+punctuation, because it follows a space or an opening bracket and precedes a letter. Roles of Sphinx are neither."""
+
+PROTECT = ("placeholders", "tags", "entities", NAMED)
 """What stays as it is in translations of texts of programs."""
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")

@@ -10,6 +10,9 @@ UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u
 FULL_WIDTH = "\u3001-\u303f\uff01-\uff65"
 """Signs of Chinese and Japanese, beside which no space is written, as the inside of a class too."""
 
+NO_LETTER_AFTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0300-\u052f\u1e00-\u1fff])"
+"""After a placeholder or a unit of measure: no Latin, Greek or Cyrillic letter, but Korean and Chinese ones."""
+
 UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
 """A letter of a script that has no spaces between words."""
 UNSPACED_SIGN = re.compile(f"[{UNSPACED_RANGES}{FULL_WIDTH}]")
