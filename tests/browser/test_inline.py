@@ -10,7 +10,7 @@ from glassformer.browser.page import PACKAGES
 from glassformer.browser.patterns import SOURCES, patterns
 from glassformer.corpora.terms import matches
 from glassformer.documents.inline import detach, put_back
-from glassformer.documents.words import unit_spans
+from glassformer.documents.words import continues_word, unit_spans
 from glassformer.inspection.bundle import bundle
 
 PIECES = [
@@ -35,6 +35,8 @@ PIECES = [
         "カタ",
         "ー",
         "เปิด",
+        "ำ",
+        "\u3099",
         "「",
         "」",
         "12",
@@ -60,7 +62,8 @@ PIECES = [
 def inline(browser):
     """A function that calls a method of `Inline` for each of some lists of arguments."""
     tab = browser.new_page()
-    made = "Object.assign(new $inline.Inline(patterns), { unitSpans: $sentences.unitSpans })"
+    others = "{ unitSpans: $sentences.unitSpans, continuesWord: $terms.continuesWord }"
+    made = f"Object.assign(new $inline.Inline(patterns), {others})"
     tab.evaluate(f"(patterns) => {{ {bundle('inline', PACKAGES)} window.inline = {made}; }}", patterns())
     yield lambda method, calls: tab.evaluate(
         "([method, calls]) => calls.map((x) => inline[method](...x))", [method, calls]
@@ -85,6 +88,7 @@ def record(detached):
 def test_spans_are_taken_out_alike(inline):
     given = texts(3000)
     calls = [[text, list(map(list, matches(SOURCES["all"], text)))] for text in given]
+    calls.append(["ask [X7X]@foo&amp; bar", [[4, 9]]])  # an entity that is no span
     for (text, spans), found in zip(calls, inline("detach", calls), strict=True):
         wanted = detach(text, [(a, b) for a, b in spans])
         assert found == record(wanted), text
@@ -92,12 +96,26 @@ def test_spans_are_taken_out_alike(inline):
 
 OUTPUTS = ["eins", "zwei. ", " ", " ", "drei,", "(vier", "&amp;", "!", "“”", " :", ": ,", "-", '""', "/"]
 OUTPUTS += ["文件を", "「保存", "」", "、", "ファイル", "ไฟล์", "（", "。", "。", "？"]
+OUTPUTS += ["กำ", "ี", "က္", "カ\u3099", "葛\U000e0101", "&lt;", "\u200d", "𠮷"]
+
+
+def utf_16(text, i):
+    """Index in units of UTF-16, as in JavaScript."""
+    return len(text[:i].encode("utf-16-le")) // 2
 
 
 def test_units_are_the_same(inline):
     given = ["".join(random.Random(i).choices(PIECES + OUTPUTS, k=6)) for i in range(2000)]
     for text, found in zip(given, inline("unitSpans", [[text] for text in given]), strict=True):
-        assert list(map(tuple, found)) == unit_spans(text), text
+        assert list(map(tuple, found)) == [(utf_16(text, a), utf_16(text, b)) for a, b in unit_spans(text)], text
+
+
+def test_words_go_on_alike(inline):
+    given = ["".join(random.Random(i).choices(PIECES + OUTPUTS, k=4)) for i in range(500)]
+    places = [(text, i) for text in given for i in range(len(text) + 1)]
+    calls = [[text, utf_16(text, i)] for text, i in places]
+    for (text, i), found in zip(places, inline("continuesWord", calls), strict=True):
+        assert found == continues_word(text, i), (text, i)
 
 
 def test_spans_are_put_back_alike(inline):

@@ -199,8 +199,14 @@ def test_without_an_alignment_tags_are_placed_in_proportion():
     )
 
 
+def test_a_tag_within_a_letter_puts_no_space_into_it():
+    assert [segment.text for segment in document("<p>ก<b>ำ</b> a<b>b</b></p>").segments] == ["กำ a b"]
+
+
 def test_an_entity_is_not_cut():
     assert by_alignment(document("one<wbr>two"), ["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
+    found = document("<p>Write to <code>x</code>@foo&amp; or <code>/x</code>/usr/&lt; now</p>")
+    assert [segment.text for segment in found.segments] == ["Write to or now"]
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,14 @@ def test_an_entity_is_part_of_its_word():
     assert shouted(read("a.md", "caf&eacute; bar")).decode() in ("CAF&eacute; BAR", "CAFÉ BAR")
 
 
+def test_an_ampersand_is_a_sign_of_its_text_unless_an_entity_would_begin_with_it():
+    text = "AT&amp;T &amp; R&D; not &amp;copy; or &lt;"
+    document = read("a.md", text)
+    assert texts(document)[0].startswith("AT&T & R&D; not")
+    assert shouted(document).decode() == "AT&T & R&D; NOT &amp;COPY; OR &lt;"
+    assert kept(document).decode() == text
+
+
 def test_the_box_of_a_task_is_no_text():
     assert texts(read("a.md", "- [ ] todo\n- [x] done\n")) == ["todo", "done"]
 

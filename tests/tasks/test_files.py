@@ -9,6 +9,7 @@ import polib
 import pytest
 
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.po import NAMED
 from glassformer.documents.reader import FORMATS
 from glassformer.documents.tmx import tmx_units
 from glassformer.documents.xliff import xliff_units
@@ -132,7 +133,7 @@ def test_only_texts_with_codes_within_are_aligned():
 def test_what_programs_put_in_is_protected_as_well_as_what_is_asked_for():
     task = Capitals()
     translate_document(task, read("a.po", PO), DecodeConfig(protect=("urls", "tags")))
-    assert task.calls[0][1].protect == ("urls", "tags", "placeholders", "entities")
+    assert task.calls[0][1].protect == ("urls", "tags", "placeholders", "entities", NAMED)
     translate_document(task, read("a.md", "a\n"), DecodeConfig(protect=("urls",)))
     assert task.calls[-1][1].protect == ("urls",)
 

@@ -6,7 +6,7 @@ from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, DIGIT_GROUPS, 
 from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
 from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
-from glassformer.documents.spans import BETWEEN, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
+from glassformer.documents.spans import BETWEEN, CUT_ENTITY, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
 from glassformer.tasks.casing import WORD
 from glassformer.tasks.splitting import ABBREVIATED, SENTENCE_END
 
@@ -37,6 +37,7 @@ SOURCES = {
     "stray_space_of_mark": STRAY_SPACE_OF_MARK,
     "between": BETWEEN,
     "entity": ENTITY,
+    "cut_entity": CUT_ENTITY,
     "technical_before": TECHNICAL_BEFORE,
     "technical_after": TECHNICAL_AFTER,
     "token": TOKEN,

@@ -37,7 +37,8 @@ PATTERNS = {
     rf"|\$[A-Za-z_]{WORD_CHARACTER}{{0,64}}",
     "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",
     "tags": r"</?[A-Za-z][^<>]{0,480}>|<!--.{0,480}?-->",
-    "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
+    "entities": r"(?<!\w)[A-Z0-9]{1,4}(?:&amp;[A-Z0-9]{1,4}){1,3}(?!\w)"  # AT&T, Q&A
+    r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
     "urls": rf"(?:[hH][tT][tT][pP][sS]?|[fF][tT][pP])://{ADDRESS_REST}|[wW]{{3}}\.{ADDRESS_REST}",
     "emails": rf"(?:{WORD_CHARACTER}|[.+-]){{1,64}}@(?:{WORD_CHARACTER}|-){{1,63}}"
     rf"(?:\.(?:{WORD_CHARACTER}|-){{1,63}}){{1,8}}",

@@ -13,6 +13,7 @@ from glassformer.documents.words import (
     OPENING_MARKS,
     UNSPACED,
     UNSPACED_SIGN,
+    continues_letter,
     continues_word,
     is_word,
     unit_spans,
@@ -109,7 +110,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
         before, after = text[a - 1 : a], text[b : b + 1]
         if before.isspace() and after.isspace():
             core = core.rstrip()
-        elif continues_word(before + after, 1):
+        elif continues_word(before + after, 1) and not continues_letter(before + after, 1):
             core += " "
         is_tag = TAG.fullmatch(text[a:b]) is not None
         joined_before, joined_after = (is_joined(c, is_tag) for c in (before, after))

@@ -39,6 +39,9 @@ CODE = re.compile(
 )
 """What is no text."""
 
+LIKE_ENTITY = re.compile(r"[#\w]+;")
+"""After `&amp;`: without it, this would be an entity."""
+
 TASK_BOX = re.compile(r"^\[[ xX]\][ \t]+")
 """The box of a task, at the beginning of an item of a list."""
 
@@ -210,7 +213,8 @@ def codes(content: str, references: Collection[str]) -> list[str | Code]:
             raw = f"][{' '.join(content[starts[-1] : match.start()].split())}]"
         if kind == "close" and starts:
             starts.pop()
-        if kind == "escape" or (kind == "entity" and raw not in ("&lt;", "&gt;", "&amp;")):
+        is_sign = raw in ("&lt;", "&gt;") or (raw == "&amp;" and LIKE_ENTITY.match(content, position))
+        if kind == "escape" or (kind == "entity" and not is_sign):
             results.append(raw if kind == "escape" else html.unescape(raw))
             continue
         is_close = kind == "close" or (kind == "strong" and raw in opened) or (kind == "tag" and raw.startswith("</"))

@@ -1,6 +1,6 @@
 // Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py and documents/spans.py.
 
-import { HAS_UNSPACED, UNSPACED_SIGN, unitSpans } from "./sentences.js";
+import { HAS_UNSPACED, UNSPACED_SIGN, continuesLetter, unitSpans } from "./sentences.js";
 import { continuesWord } from "./terms.js";
 import { strip } from "./text.js";
 
@@ -82,6 +82,7 @@ export class Inline {
     this.tokenBefore = new RegExp(`(?:${patterns.token})$`, "u");
     this.between = whole("between");
     this.entity = whole("entity");
+    this.cutEntity = new RegExp(patterns.cut_entity, "u");
     this.technicalBefore = whole("technical_before");
     this.technicalAfter = whole("technical_after");
   }
@@ -96,7 +97,8 @@ export class Inline {
     if (left.length === MAX_TOKEN || right.length === MAX_TOKEN) return ["", ""];
     const begin = left.replace(/^[([{<"']+/u, "");
     const first = this.technicalBefore.test(begin) ? begin : "";
-    const last = cut(right, ".,;:!?)]}>\"'");
+    let last = cut(right, ".,;:!?)]}>\"'");
+    if (right[last.length] === ";" && this.cutEntity.test(last)) last += ";";
     const goesOn = first === "/" || /[\p{L}\p{N}]/u.test(first);
     return [first, this.technicalAfter.test(last) || (goesOn && last !== "" && MORE_AFTER.includes(last[0])) ? last : ""];
   }
@@ -221,7 +223,7 @@ export class Inline {
       core += text.slice(position, a);
       const [before, after] = [lastOf(text.slice(0, a)), firstOf(text.slice(b))];
       if (isSpace(before) && isSpace(after)) core = rightStrip(core);
-      else if (continuesWord(before + after, before.length)) core += " ";
+      else if (continuesWord(before + after, before.length) && !continuesLetter(before, after)) core += " ";
       const isTag = this.wholeTag.test(text.slice(a, b));
       const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isTag ? !isSpace(c) : isWord(c) && !HAS_UNSPACED.test(c)));
       this.closing.lastIndex = b;
