@@ -10,6 +10,7 @@ from glassformer.browser.page import PACKAGES
 from glassformer.browser.patterns import SOURCES, patterns
 from glassformer.corpora.terms import matches
 from glassformer.documents.inline import detach, put_back
+from glassformer.documents.spans import TAG
 from glassformer.documents.words import continues_word, unit_spans
 from glassformer.inspection.bundle import bundle
 
@@ -128,5 +129,9 @@ def test_spans_are_put_back_alike(inline):
         alignment = [[rng.randrange(n), rng.randrange(m)] for _ in range(rng.randint(0, 6))] if n and m else []
         calls.append([record(detached), output, alignment])
         wanted.append(put_back(detached, output, [(s, t) for s, t in alignment]))
+    for text, output in (("See <b>a@b.c</b> now", "nun a@b.c seht"), ("<i>x://y/?a&amp;b,</i> z", "z z x://y/?a&b")):
+        detached = detach(text, [match.span() for match in TAG.finditer(text)])
+        calls.append([record(detached), output, [[0, 0], [1, 0], [2, 2]]])
+        wanted.append(put_back(detached, output, [(0, 0), (1, 0), (2, 2)]))
     for call, found, text in zip(calls, inline("putBack", calls), wanted, strict=True):
         assert found == text, call

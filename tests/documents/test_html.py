@@ -203,6 +203,14 @@ def test_a_tag_within_a_letter_puts_no_space_into_it():
     assert [segment.text for segment in document("<p>ก<b>ำ</b> a<b>b</b></p>").segments] == ["กำ a b"]
 
 
+def test_a_link_stays_around_its_address():
+    found = document("<p>Please <i>write to</i> <a>a.b@c.org</a> (<b>https://x.org/</b>) now.</p>")
+    for alignment in ([], [(0, 4), (1, 2), (2, 3), (3, 0), (5, 1)]):
+        result = by_alignment(found, ["(https://x.org/) jetzt an a.b@c.org bitte schreiben."], [alignment]).decode()
+        assert "<a>a.b@c.org</a> " in result
+        assert "(<b>https://x.org/</b>)" in result
+
+
 def test_an_entity_is_not_cut():
     assert by_alignment(document("one<wbr>two"), ["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
     found = document("<p>Write to <code>x</code>@foo&amp; or <code>/x</code>/usr/&lt; now</p>")

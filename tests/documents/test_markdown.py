@@ -237,6 +237,12 @@ def test_marks_around_a_word_that_is_not_aligned_are_not_written_without_a_word(
     assert "****" not in by_alignment(document, ["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
 
 
+def test_each_code_of_a_list_stays_before_its_comma():
+    codes = ", ".join(f"`c{i}`" for i in range(5))
+    text = f"Commands such as {codes}, or `push` to it"
+    assert shouted(read("a.md", text)).decode() == f"COMMANDS SUCH AS {codes}, OR `push` TO IT"
+
+
 def test_an_entity_is_part_of_its_word():
     assert shouted(read("a.md", "caf&eacute; bar")).decode() in ("CAF&eacute; BAR", "CAFÉ BAR")
 

@@ -360,6 +360,12 @@ def test_other_parts_of_a_document_are_translated(name):
     assert b"OTHER TEXT" in unpacked(shouted(read("a.docx", data)))[f"word/{name}.xml"]
 
 
+@pytest.mark.parametrize("suffix", [".docm", ".dotx", ".dotm"])
+def test_templates_are_documents(suffix):
+    data = word(f"<w:p>{run('Text')}</w:p>")
+    assert shouted(read(f"a{suffix}", data)) == shouted(read("a.docx", data))
+
+
 def test_the_language_of_styles_becomes_the_target_language():
     data = word(f"<w:p>{run('Text')}</w:p>", styles='<w:lang w:val="en-US" w:eastAsia="ja-JP"/><w:lang w:val="fr-FR"/>')
     result = unpacked(shouted(read("a.docx", data), ("en", "de")))["word/styles.xml"].decode()

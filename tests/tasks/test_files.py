@@ -133,9 +133,9 @@ def test_only_texts_with_codes_within_are_aligned():
 def test_what_programs_put_in_is_protected_as_well_as_what_is_asked_for():
     task = Capitals()
     translate_document(task, read("a.po", PO), DecodeConfig(protect=("urls", "tags")))
-    assert task.calls[0][1].protect == ("urls", "tags", "placeholders", "entities", NAMED)
-    translate_document(task, read("a.md", "a\n"), DecodeConfig(protect=("urls",)))
-    assert task.calls[-1][1].protect == ("urls",)
+    assert task.calls[0][1].protect == ("urls", "tags", "emails", "placeholders", "entities", NAMED)
+    translate_document(task, read("a.md", "a\n"), DecodeConfig(protect=("units",)))
+    assert task.calls[-1][1].protect == ("units", "urls", "emails")
 
 
 def test_the_languages_of_the_model_are_written():

@@ -5,6 +5,7 @@ import re
 from glassformer.corpora.repetition import CHARACTERS, COMPOUNDS, DIGIT_GROUPS, PUNCTUATION, SYLLABLES, WORDS
 from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
+from glassformer.documents.inline import ADDRESS as ADDRESS_OF_UNIT
 from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
 from glassformer.documents.spans import BETWEEN, CUT_ENTITY, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
 from glassformer.tasks.casing import WORD
@@ -31,6 +32,7 @@ SOURCES = {
     "cased_word": WORD,
     "tag": TAG,
     "closing": CLOSING,
+    "address_of_unit": ADDRESS_OF_UNIT,
     "empty_pair": EMPTY_PAIR,
     "spaced_mark": SPACED_MARK,
     "stray_space": STRAY_SPACE,

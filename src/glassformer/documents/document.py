@@ -110,6 +110,10 @@ EMPHASIS = frozenset("*_~")
 """Marks of Markdown around a text."""
 
 
+ADDRESSES = ("urls", "emails")
+"""What stays as it is in the texts of all documents, as in `DecodeConfig.protect`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A file.
@@ -124,7 +128,7 @@ class Document:
     encoding: str = "utf-8"
     attributes: tuple[Segment | Language | Entry, ...] = ()
     """What markers in the pieces are in the place of: values of attributes, and texts within texts, inner first."""
-    protect: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ADDRESSES
     """What stays as it is in the translations, as in `DecodeConfig.protect`."""
     languages: tuple[str, str] | None = None
     """The languages that the file itself names; an empty text for one that it does not."""

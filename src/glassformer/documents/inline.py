@@ -19,8 +19,8 @@ from glassformer.documents.words import (
     unit_spans,
 )
 
-AFTER_SPAN = " \t,.;:!?)]}–—-"
-BEFORE_SPAN = " \t([{–—-"
+AFTER_SPAN = " \t,.;:!?)]}>–—-"
+BEFORE_SPAN = " \t([{<–—-"
 """Characters that belong to a span at the beginning or the end of a text, between it and the sentence."""
 
 FINAL = ".!?…。！？"
@@ -37,6 +37,9 @@ STRAY_SPACE = re.compile(r"[ \u00a0\u202f]+(?=[,.…)\]}。，、）])")
 """Space before punctuation that no language has."""
 STRAY_SPACE_OF_MARK = re.compile(r"[ \u00a0\u202f]+(?=[;:!?；：！？])")
 """Space before punctuation that others than French do not have."""
+
+ADDRESS = re.compile(r"""[^\s<>()\[\]{}"'&;,]{1,64}(?:@|://)[^\s<>()\[\]{}"'&;,]*[\w/]""")
+"""An address of e-mail or on the web, in a text with or without entities."""
 
 OPENING = tuple("([{«“（「『")
 ENTITIES = ("&amp;", "&lt;", "&gt;")
@@ -224,13 +227,23 @@ def aligned_positions(detached: Detached, output: str, alignment: Sequence[tuple
 
     Args:
         alignment: pairs of a unit of the sentence and a unit of its translation (`unit_spans`). If there are none,
-            spans are put in proportion to their position.
+            spans are put in proportion to their position. Addresses that both have are aligned in any case.
     """
     n_source, n_target = len(unit_spans(detached.core)), len(unit_spans(output))
     alignment = alignment or [(word, word * n_target // n_source) for word in range(n_source)]
+    places = addresses(output)
+    copied = {word: places[address] for address, word in addresses(detached.core).items() if address in places}
+    others = ((s, t) for s, t in alignment if s not in copied and t not in copied.values())
+    alignment = [*others, *copied.items()]
     return positions_of_spans(
         detached.inner, [(word, target) for word, target in alignment if target < n_target], n_target
     )
+
+
+def addresses(text: str) -> dict[str, int]:
+    """The addresses in a text, each with the index of its unit."""
+    found = (ADDRESS.search(text[start:end]) for start, end in unit_spans(text))
+    return {match[0]: i for i, match in enumerate(found) if match}
 
 
 def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> str:
@@ -305,7 +318,9 @@ def between_punctuation(text: str, end: int, span: Inner) -> int:
     mark, after = span.mark_before, span.punctuation_after[:1]
     n_marks = 1 + (after == mark and text[end:].lstrip()[:1] != after)
     if mark and text.count(mark, begin, end) >= n_marks:
-        return text.index(mark, begin, end) + 1
+        for _ in range(n_marks):
+            end = text.rindex(mark, begin, end)
+        return end + 1
     return begin
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from glassformer.documents.codes import segments
-from glassformer.documents.document import Document, Entry, Piece, Segment, State
+from glassformer.documents.document import ADDRESSES, Document, Entry, Piece, Segment, State
 from glassformer.documents.languages import is_swapped
 from glassformer.documents.origin import Either
 from glassformer.documents.text import decode
@@ -20,7 +20,7 @@ NAMED = (
 """A placeholder such as `:name` (Laravel, Rails), or an emoji by its name, such as `:smile:`: a colon that is no
 punctuation, because it follows a space or an opening bracket and precedes a letter. Roles of Sphinx are neither."""
 
-PROTECT = ("placeholders", "tags", "entities", NAMED)
+PROTECT = (*ADDRESSES, "placeholders", "tags", "entities", NAMED)
 """What stays as it is in translations of texts of programs."""
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")

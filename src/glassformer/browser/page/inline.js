@@ -4,8 +4,8 @@ import { HAS_UNSPACED, UNSPACED_SIGN, continuesLetter, unitSpans } from "./sente
 import { continuesWord } from "./terms.js";
 import { strip } from "./text.js";
 
-const AFTER_SPAN = " \t,.;:!?)]}–—-";
-const BEFORE_SPAN = " \t([{–—-";
+const AFTER_SPAN = " \t,.;:!?)]}>–—-";
+const BEFORE_SPAN = " \t([{<–—-";
 const FINAL = ".!?…。！？";
 /** @type {Record<string, string>} */
 const FULL_WIDTH_ENDS = { ".": "。", "!": "！", "?": "？" };
@@ -82,6 +82,7 @@ export class Inline {
     this.tokenBefore = new RegExp(`(?:${patterns.token})$`, "u");
     this.between = whole("between");
     this.entity = whole("entity");
+    this.address = new RegExp(patterns.address_of_unit, "u");
     this.cutEntity = new RegExp(patterns.cut_entity, "u");
     this.technicalBefore = whole("technical_before");
     this.technicalAfter = whole("technical_after");
@@ -263,7 +264,19 @@ export class Inline {
   alignedPositions({ core, inner }, translation, aligned) {
     const [nSource, nTarget] = [core, translation].map((text) => unitSpans(text).length);
     const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * nTarget / nSource)]);
-    return this.positions(inner, links.filter(([, target]) => target < nTarget), nTarget);
+    const places = this.addresses(translation);
+    const copied = [...this.addresses(core)].filter(([address]) => places.has(address)).map(([address, word]) => [word, places.get(address)]);
+    const others = links.filter(([s, t]) => t < nTarget && !copied.some(([word, place]) => word === s || place === t));
+    return this.positions(inner, [...others, ...copied], nTarget);
+  }
+
+  /**
+   * The addresses in a text, each with the index of its unit.
+   * @param {string} text @returns {Map<string, number>}
+   */
+  addresses(text) {
+    const found = unitSpans(text).map(([start, end]) => this.address.exec(text.slice(start, end))?.[0]);
+    return new Map(found.flatMap((address, i) => (address ? [[address, i]] : [])));
   }
 
   /**
@@ -401,8 +414,8 @@ function betweenPunctuation(text, end, span) {
   const begin = beforePunctuation(text, end, BREAKS + span.punctuationAfter);
   const [mark, after] = [span.markBefore, span.punctuationAfter.slice(0, 1)];
   const nMarks = after === mark && !leftStrip(text.slice(end)).startsWith(after) ? 2 : 1;
-  const run = text.slice(begin, end);
-  return mark && run.split(mark).length > nMarks ? begin + run.indexOf(mark) + 1 : begin;
+  const parts = text.slice(begin, end).split(mark);
+  return mark && parts.length > nMarks ? begin + parts.slice(0, -nMarks).join(mark).length + 1 : begin;
 }
 
 /** @param {string} text @param {number} end @param {string} punctuation */
