@@ -248,10 +248,9 @@ def documents(record: dict) -> list[Row]:
 
 def memory_read(record: dict) -> list[Row]:
     """Speed and memory of reading a translation memory for training."""
-    result = record.get("memory")
-    return result and [
-        [f"{result['MB']} MB", f"{result['pairs']:,}", f"{result['MB/s']} MB/s", f"{result['memory MB']} MB"]
-    ]
+    if not (result := record.get("memory")):
+        return []
+    return [[f"{result['MB']} MB", f"{result['pairs']:,}", f"{result['MB/s']} MB/s", f"{result['memory MB']} MB"]]
 
 
 KEY_PRESS = "heads_ms", "key_press_ms", "layers_ms"

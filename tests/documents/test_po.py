@@ -213,6 +213,13 @@ def test_a_template_without_a_header_is_read():
     assert texts(read("a.pot", 'msgid "Open"\nmsgstr ""\n')) == ["Open"]
 
 
+@pytest.mark.parametrize(("forms", "n"), [("", 1), ('"Plural-Forms: nplurals=2; plural=n != 1;\\n"\n', 0)])
+def test_plural_messages_without_plural_forms_in_the_header_are_named(forms, n):
+    text = HEADER.rstrip("\n") + "\n" + forms + "\n" + MESSAGES
+    assert len(read("a.po", text).notes) == n
+    assert not read("a.po", HEADER + 'msgid "Open"\nmsgstr ""\n').notes
+
+
 def test_placeholders_are_protected():
     assert "placeholders" in read("a.po", PO).protect
 

@@ -163,7 +163,7 @@ class Document:
         """The file with translations.
 
         Args:
-            translations: the translation of each segment.
+            translations: the translation of each segment. Without a word, the text or the entry stays as it is.
             positions: where the tags of each segment belong, empty for one without; see `inline.aligned_positions`.
                 Default: in proportion to their position in the source.
             languages: source and target language, for what says in the file which language it is in. Default: stays.
@@ -174,6 +174,9 @@ class Document:
         Raises:
             CorpusError: a translation has a lone surrogate.
         """
+        if not self.entries:
+            pairs = zip(self.segments, translations, strict=True)
+            translations = [text if text.strip() else segment.text for segment, text in pairs]
         at = positions or [
             aligned_positions(segment.detached, text, ()) if segment.detached else ()
             for segment, text in zip(self.segments, translations, strict=True)
@@ -209,6 +212,11 @@ class Document:
                 own = [next(results) for _ in texts_of_entry]
                 is_same = all(part.text == text for part, (text, _, _) in zip(texts_of_entry, own, strict=True))
                 if not own or (is_same and piece.state == "source"):
+                    yield piece.kept
+                    return
+                if piece.state != "source" and any(
+                    part.text and not text.strip() for part, (text, _, _) in zip(texts_of_entry, own, strict=True)
+                ):
                     yield piece.kept
                     return
                 origin = common_origin([origin for _, _, origin in own])

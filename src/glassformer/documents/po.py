@@ -155,6 +155,10 @@ TEMPLATE = "is a template: its header needs the Plural-Forms of the language, an
 """Note on a catalogue whose plural forms are those of no language."""
 
 
+NO_FORMS = "has plural messages: its header needs the Plural-Forms of the language"
+"""Note on a catalogue that does not say how many forms there are, and for which numbers."""
+
+
 def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     """A catalogue: its messages, each with the position of its translation.
 
@@ -168,12 +172,16 @@ def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     pieces: list[Piece] = []
     position, found = 0, ""
     notes: tuple[str, ...] = ()
+    has_forms = True
     for message in messages(name, text):
         source = message.text("msgid")
+        if message.text("msgid_plural") and not has_forms:
+            notes = (NO_FORMS,)
         if source is None:
             raise no_source(name, message.texts[0].line)
         if not source.value:
             header = message.translations[0]
+            has_forms = "Plural-Forms:" in header.value
             if "plural=EXPRESSION" in header.value:
                 notes = (TEMPLATE,)
             declared = LANGUAGE.search(header.value)
