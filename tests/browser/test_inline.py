@@ -122,6 +122,10 @@ def test_words_go_on_alike(inline):
 def test_spans_are_put_back_alike(inline):
     rng = random.Random(9)
     calls, wanted = [], []
+    for text, output in (("An &lt;<b>a@b.c</b>&gt; x", "z &lt;a@b.c&gt;, y"), ("<i>x</i>&gt; z", "z &gt;")):
+        detached = detach(text, [match.span() for match in TAG.finditer(text)])
+        calls.append([record(detached), output, []])
+        wanted.append(put_back(detached, output, []))
     for text in texts(3000):
         detached = detach(text, list(matches(SOURCES["all"], text)))
         output = "".join(rng.choice(OUTPUTS) for _ in range(rng.randint(0, 9)))

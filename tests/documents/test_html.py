@@ -209,6 +209,11 @@ def test_a_link_stays_around_its_address():
         result = by_alignment(found, ["(https://x.org/) jetzt an a.b@c.org bitte schreiben."], [alignment]).decode()
         assert "<a>a.b@c.org</a> " in result
         assert "(<b>https://x.org/</b>)" in result
+    found = document("<p>Ann &lt;<a>ann<i>&#64;</i>x.org</a>&gt; sings</p>")
+    assert [segment.text for segment in found.segments] == ["Ann <ann@x.org> sings"]
+    for alignment in ([], [(2, 0)], [(0, 2), (1, 0), (2, 1)]):
+        result = by_alignment(found, ["Es singt Ann <ann@x.org>"], [alignment]).decode()
+        assert "Es singt Ann &lt;<a>ann@x.org<i></i></a>&gt;" in result
 
 
 def test_an_entity_is_not_cut():

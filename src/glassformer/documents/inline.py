@@ -42,7 +42,8 @@ ADDRESS = re.compile(r"""[^\s<>()\[\]{}"'&;,]{1,64}(?:@|://)[^\s<>()\[\]{}"'&;,]
 """An address of e-mail or on the web, in a text with or without entities."""
 
 OPENING = tuple("([{«“（「『")
-ENTITIES = ("&amp;", "&lt;", "&gt;")
+LESS, GREATER = "&lt;", "&gt;"
+ENTITIES = ("&amp;", LESS, GREATER)
 
 
 Position = tuple[int, bool]
@@ -120,8 +121,9 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
         closing = CLOSING.match(text, b)
         units += unit_spans(core, units.pop()[0] if units else 0)
         begun = core[slice(*units[-1])] if units and not core[-1:].isspace() and after and not after.isspace() else ""
-        is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
+        is_inside = bool(begun) and OPENING_MARKS.issuperset(begun.replace(LESS, "("))
         n_before, punctuation = len(units) - is_inside, closing[0] if closing else ""
+        punctuation = ">" if text.startswith(GREATER, b) else punctuation
         around = text[max(begin, a - 2) : a].rstrip()[-1:] + text[b : min(b + 2, end)].lstrip()[:1]
         is_enclosed = EMPTY_PAIR.match(around) is not None
         sign_before, sign_after = ("" if is_tag or is_plain(c) else c for c in (before, after))
@@ -282,8 +284,10 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
             texts.append(span.text if is_joined else f" {span.text}")
         else:
             at = units[place][0]
-            while span.after_opening and at < units[place][1] - 1 and output[at] in OPENING_MARKS:
-                at += 1
+            while span.after_opening and at < units[place][1] - 1:
+                if not output.startswith((LESS, *OPENING_MARKS), at):
+                    break
+                at += len(LESS) if output.startswith(LESS, at) else 1
             offsets.append(at)
             is_joined = span.joined_after or (span.after_opening and bool(span.punctuation_after))
             is_joined |= bool(span.sign_after) and output.startswith(span.sign_after, at)
@@ -325,9 +329,14 @@ def between_punctuation(text: str, end: int, span: Inner) -> int:
 
 
 def before_punctuation(text: str, end: int, punctuation: str) -> int:
-    """Offset of the punctuation that a part of a text ends with. Entities are not cut."""
-    while end and text[end - 1] in punctuation and not text.endswith(ENTITIES, 0, end):
-        end -= 1
+    """Offset of the punctuation that a part of a text ends with. Entities are not cut; one stands for `>`."""
+    while end:
+        if text.endswith(GREATER, 0, end) and ">" in punctuation:
+            end -= len(GREATER)
+        elif text.endswith(ENTITIES, 0, end) or text[end - 1] not in punctuation:
+            break
+        else:
+            end -= 1
     return end
 
 

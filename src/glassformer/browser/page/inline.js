@@ -14,7 +14,8 @@ const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
 const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
 const MAX_TOKEN = 256;
 const MORE_AFTER = "=/\\@_.&#?-";
-const ENTITIES = ["&amp;", "&lt;", "&gt;"];
+const [LESS, GREATER] = ["&lt;", "&gt;"];
+const ENTITIES = ["&amp;", LESS, GREATER];
 const MAX_WINDOW = 1000; // characters that patterns are applied to at once
 
 /** @param {string} character */
@@ -230,8 +231,8 @@ export class Inline {
       this.closing.lastIndex = b;
       const units = unitSpans(core);
       const begun = units.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? core.slice(...units.at(-1)) : "";
-      const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
-      const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
+      const afterOpening = begun !== "" && [...begun.replaceAll(LESS, "(")].every((sign) => OPENING_MARKS.includes(sign));
+      const punctuationAfter = text.startsWith(GREATER, b) ? ">" : this.closing.exec(text)?.[0] ?? "";
       const [signBefore, signAfter] = [before, after].map((c) => (isTag || this.isPlain(c) ? "" : c));
       const around = lastOf(rightStrip(text.slice(Math.max(begin, a - 2), a))) + firstOf(leftStrip(text.slice(b, Math.min(b + 2, end))));
       const mark = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
@@ -317,7 +318,11 @@ export class Inline {
         texts.push(isJoined ? span.text : ` ${span.text}`);
       } else {
         let at = units[place][0];
-        while (span.afterOpening && at < units[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
+        while (span.afterOpening && at < units[place][1] - 1) {
+          const isLess = output.startsWith(LESS, at);
+          if (!isLess && !OPENING_MARKS.includes(output[at])) break;
+          at += isLess ? LESS.length : 1;
+        }
         offsets.push(at);
         const isStart = this.wholeTag.test(span.text) && !span.text.startsWith("</") && !span.text.endsWith("/>");
         const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart)
@@ -421,7 +426,12 @@ function betweenPunctuation(text, end, span) {
 /** @param {string} text @param {number} end @param {string} punctuation */
 function beforePunctuation(text, end, punctuation) {
   let at = end;
-  while (at && punctuation.includes(text[at - 1]) && !ENTITIES.some((entity) => text.slice(0, at).endsWith(entity))) at -= 1;
+  const endsWith = (entity) => text.slice(0, at).endsWith(entity);
+  while (at) {
+    if (endsWith(GREATER) && punctuation.includes(">")) at -= GREATER.length;
+    else if (ENTITIES.some(endsWith) || !punctuation.includes(text[at - 1])) break;
+    else at -= 1;
+  }
   return at;
 }
 
