@@ -216,6 +216,15 @@ def test_a_link_stays_around_its_address():
         assert "Es singt Ann &lt;<a>ann@x.org<i></i></a>&gt;" in result
 
 
+def test_a_link_whose_words_have_no_translation_is_around_the_word_beside_it():
+    found = document("<p>The <a href='x'>very</a> old <b>and</b> grey cat</p>")
+    for alignment in ([(0, 0), (2, 1), (5, 2)], [(5, 0), (5, 1), (5, 2)]):
+        result = by_alignment(found, ["Die alte Katze"], [alignment]).decode()
+        assert re.search(r"<a href='x'>\w+</a>", result)
+        assert "<b></b>" in result
+    assert by_alignment(document("<p>See <a href='x'>here</a></p>"), [""], [[]]).decode()
+
+
 def test_an_entity_is_not_cut():
     assert by_alignment(document("one<wbr>two"), ["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
     found = document("<p>Write to <code>x</code>@foo&amp; or <code>/x</code>/usr/&lt; now</p>")

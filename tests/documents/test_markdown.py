@@ -237,6 +237,11 @@ def test_marks_around_a_word_that_is_not_aligned_are_not_written_without_a_word(
     assert "****" not in by_alignment(document, ["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
 
 
+def test_a_link_is_around_a_word_and_marks_around_none_are_left_out():
+    document = read("a.md", "Read the [old *book*](x.md) now.")
+    assert by_alignment(document, ["Lies jetzt."], [[(0, 0), (4, 1)]]).decode() == "Lies [jetzt](x.md)."
+
+
 def test_each_code_of_a_list_stays_before_its_comma():
     codes = ", ".join(f"`c{i}`" for i in range(5))
     text = f"Commands such as {codes}, or `push` to it"

@@ -360,6 +360,14 @@ def test_other_parts_of_a_document_are_translated(name):
     assert b"OTHER TEXT" in unpacked(shouted(read("a.docx", data)))[f"word/{name}.xml"]
 
 
+def test_a_link_whose_words_have_no_translation_is_around_the_word_beside_it():
+    link = f'<w:hyperlink r:id="r1">{run("this")}</w:hyperlink>'
+    document = read("a.docx", word(f"<w:p>{run('Read ')}{link}{run(' now.')}</w:p>"))
+    body = body_of(by_alignment(document, ["Lies jetzt."], [[(0, 0), (2, 1)]]))
+    inside = body.partition("<w:hyperlink")[2].partition("</w:hyperlink>")[0]
+    assert re.sub("<[^>]*>", "", f"<w{inside}").strip() == "jetzt"
+
+
 @pytest.mark.parametrize("suffix", [".docm", ".dotx", ".dotm"])
 def test_templates_are_documents(suffix):
     data = word(f"<w:p>{run('Text')}</w:p>")

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from glassformer.documents.escaping import MARKUP, Escaping, escaped
-from glassformer.documents.inline import Detached, Inner, Position, aligned_positions, put_at
+from glassformer.documents.inline import Detached, Inner, Position, aligned_positions, put_at, tag_pairs
 from glassformer.documents.languages import primary, region
 from glassformer.documents.origin import Either, Origin, Quality, common_origin
+from glassformer.documents.words import unit_spans
 from glassformer.errors import CorpusError
 
 
@@ -105,6 +106,9 @@ CODE = re.compile(r"<(/?)c(\d+)(/?)>")
 
 EMPTY_PAIR = re.compile(r"<c(\d+)></c\1>")
 """A pair of tags without text."""
+
+LINK = re.compile(r"<(?:a|text:a|w:hyperlink)\s|^\[|HYPERLINK|<a:hlinkClick\s", re.IGNORECASE)
+"""What the first tag of a link has, in HTML, OpenDocument, Word, Markdown and PowerPoint."""
 
 EMPHASIS = frozenset("*_~")
 """Marks of Markdown around a text."""
@@ -243,7 +247,7 @@ class Document:
         escaping = segment.escaping or self.escaping
         text = escaped(" ".join(translation.split()), escaping) if escaping in MARKUP else " ".join(translation.split())
         if segment.detached:
-            text = put_at(segment.detached, text, positions)
+            text = put_at(segment.detached, text, with_words_in_links(segment, len(unit_spans(text)), positions))
         if escaping in ("none", "paragraph"):  # marks of emphasis around nothing would be seen
             text = EMPTY_PAIR.sub(
                 lambda match: "" if EMPHASIS.issuperset(segment.codes[int(match[1])]) else match[0], text
@@ -275,6 +279,25 @@ class Document:
             notes=tuple(record["notes"]),
             languages=(languages[0], languages[1]) if languages else None,
         )
+
+
+def with_words_in_links(segment: Segment, n_units: int, positions: Sequence[Position]) -> list[Position]:
+    """Positions of tags, in which a link whose words have no translation is around a word beside it: around nothing, it
+    would be lost.
+
+    Args:
+        n_units: number of units of the translation.
+    """
+    results = list(positions)
+    inner = segment.detached.inner if segment.detached else ()
+    for start, end in tag_pairs([span.text for span in inner]):
+        code = CODE.fullmatch(inner[start].text)
+        tag = code_of(segment.codes, code) if code and segment.codes else inner[start].text
+        is_empty = inner[start].unit < inner[end].unit and results[start][0] >= results[end][0]
+        if n_units and is_empty and LINK.search(tag):
+            place = min(results[start][0], n_units - 1)
+            results[start], results[end] = (place, False), (place + 1, True)
+    return results
 
 
 def code_of(codes: Sequence[str], match: re.Match[str]) -> str:
