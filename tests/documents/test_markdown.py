@@ -1,6 +1,7 @@
 """Oracle: markdown-it reads the output again, and the bytes of the file."""
 
 import random
+import re
 import sys
 import time
 
@@ -235,6 +236,14 @@ def test_a_sentence_of_many_codes_is_written_in_linear_time():
 def test_marks_around_a_word_that_is_not_aligned_are_not_written_without_a_word():
     document = read("a.md", "The **very** old cat")
     assert "****" not in by_alignment(document, ["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
+
+
+@pytest.mark.parametrize("link", ["](\nhttps://x.org/a)", "](\n  x.md\n)", "]( x.md 'A title' )"])
+def test_an_address_may_be_in_the_line_after_its_text(link):
+    document = read("a.md", f"> Read this [old issue{link} now.".replace("\n", "\n> "))
+    assert texts(document) == ["Read this old issue now."]
+    expected = f"> READ THIS [OLD ISSUE{link} NOW.".replace("\n", "\n> ")
+    assert re.sub(r"\s+", " ", shouted(document).decode()) == re.sub(r"\s+", " ", expected)
 
 
 def test_a_link_is_around_a_word_and_marks_around_none_are_left_out():
