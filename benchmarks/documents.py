@@ -12,7 +12,9 @@
 The samples are those of OmegaT and of the Translate Toolkit, and of the documentation of Python (folders `tm-samples`,
 `python-docs-es`, `python-docs-fr`). Files that are broken on purpose are refused, and counted apart.
 
-usage: python -m benchmarks.documents DATA
+usage: python -m benchmarks.documents DATA [PART ...]
+
+Parts: identity, memory, office. Default: all.
 
 Needs gettext; for what it compares, LibreOffice, poppler-utils and omegat (packages of Debian), and translate-toolkit.
 """
@@ -317,18 +319,21 @@ def memory(data, folder):
 
 
 def main():
-    data = Path(sys.argv[1])
+    data, parts = Path(sys.argv[1]), sys.argv[2:] or ["identity", "memory", "office"]
+    record = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        record = {"identity": identity(data, folder)}
-        print(json.dumps(record))
-        record["memory"] = memory(data, folder)
-        print(record["memory"])
-        if shutil.which("soffice"):
+        if "identity" in parts:
+            record["identity"] = identity(data, folder)
+            print(json.dumps(record))
+        if "memory" in parts:
+            record["memory"] = memory(data, folder)
+            print(record["memory"])
+        if "office" in parts and shutil.which("soffice"):
             (folder / "office").mkdir()
             record["office"] = office(folder / "office")
             print(record["office"])
-    save("documents", record, "python -m benchmarks.documents DATA")
+    save("documents", record, " ".join(["python -m benchmarks.documents DATA", *sys.argv[2:]]))
 
 
 if __name__ == "__main__":

@@ -254,7 +254,8 @@ def documents(record: dict) -> list[Row]:
 
 def memory_read(record: dict) -> list[Row]:
     """Speed and memory of reading a translation memory for training."""
-    result = record["memory"]
+    if not (result := record.get("memory")):
+        return []
     return [[f"{result['MB']} MB", f"{result['pairs']:,}", f"{result['MB/s']} MB/s", f"{result['memory MB']} MB"]]
 
 

@@ -29,6 +29,7 @@ TEXTS = [
     "lone \ud800 surrogate",
     "a\u2028b\u0085c\x1cd",
     "x" * 300,
+    "กำเปิ้ล" * 20,
     "the cat sat. " * 12,
     "the cat sat the cat sat the cat sat the cat sat",
     "İSTANBUL ΟΔΟΣ ǅ",

@@ -38,6 +38,10 @@ def spans(text, *protect):
             ["%{count}", "#{name}", "{0, number}", "{d,date,short}"],
         ),
         ("<b>bold</b> &amp; <br/> a < b > c &#39;", ["<b>", "</b>", "&amp;", "<br/>", "&#39;"]),
+        (
+            "AT&amp;T, R&amp;D-Team, A&amp;B&amp;C, cats&amp;dogs, xR&amp;D",
+            ["AT&amp;T", "R&amp;D", "A&amp;B&amp;C", "&amp;", "&amp;"],
+        ),
         ("see https://a.org/x?y=1, or mail a.b@c.de.", ["https://a.org/x?y=1", "a.b@c.de"]),
         ("a 5 km run at 3.5 GHz and 10 % of 7€, 12 men", ["5 km", "3.5 GHz", "10 %", "7€"]),
         ("100% sure, 5 o'clock, Route 66", ["100%"]),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.documents.document import wrapped
+from glassformer.documents.document import ADDRESSES, wrapped
 from glassformer.documents.reader import DocumentReader, read_document
 from glassformer.documents.text import read_subtitles, read_text
 from glassformer.errors import CorpusError
@@ -157,7 +157,7 @@ def test_the_language_of_webvtt_is_that_of_the_translation():
 def test_subtitles_of_webvtt(name):
     document = read(name, VTT)
     assert texts(document) == ["Hello there, R&amp;D", "The cat"]
-    assert document.protect == ("entities",)
+    assert document.protect == (*ADDRESSES, "entities")
     assert kept(document).decode() == VTT
     expected = VTT.replace("Hello", "HELLO").replace("there", "THERE").replace("R&amp;D", "R&AMP;D")
     assert shouted(document).decode() == expected.replace("The <", "THE <").replace("cat", "CAT")

@@ -199,8 +199,36 @@ def test_without_an_alignment_tags_are_placed_in_proportion():
     )
 
 
+def test_a_tag_within_a_letter_puts_no_space_into_it():
+    assert [segment.text for segment in document("<p>ก<b>ำ</b> a<b>b</b></p>").segments] == ["กำ a b"]
+
+
+def test_a_link_stays_around_its_address():
+    found = document("<p>Please <i>write to</i> <a>a.b@c.org</a> (<b>https://x.org/</b>) now.</p>")
+    for alignment in ([], [(0, 4), (1, 2), (2, 3), (3, 0), (5, 1)]):
+        result = by_alignment(found, ["(https://x.org/) jetzt an a.b@c.org bitte schreiben."], [alignment]).decode()
+        assert "<a>a.b@c.org</a> " in result
+        assert "(<b>https://x.org/</b>)" in result
+    found = document("<p>Ann &lt;<a>ann<i>&#64;</i>x.org</a>&gt; sings</p>")
+    assert [segment.text for segment in found.segments] == ["Ann <ann@x.org> sings"]
+    for alignment in ([], [(2, 0)], [(0, 2), (1, 0), (2, 1)]):
+        result = by_alignment(found, ["Es singt Ann <ann@x.org>"], [alignment]).decode()
+        assert "Es singt Ann &lt;<a>ann@x.org<i></i></a>&gt;" in result
+
+
+def test_a_link_whose_words_have_no_translation_is_around_the_word_beside_it():
+    found = document("<p>The <a href='x'>very</a> old <b>and</b> grey cat</p>")
+    for alignment in ([(0, 0), (2, 1), (5, 2)], [(5, 0), (5, 1), (5, 2)]):
+        result = by_alignment(found, ["Die alte Katze"], [alignment]).decode()
+        assert re.search(r"<a href='x'>\w+</a>", result)
+        assert "<b></b>" in result
+    assert by_alignment(document("<p>See <a href='x'>here</a></p>"), [""], [[]]).decode()
+
+
 def test_an_entity_is_not_cut():
     assert by_alignment(document("one<wbr>two"), ["x <"], [[(0, 1)]]).decode() == "x &lt;<wbr>"
+    found = document("<p>Write to <code>x</code>@foo&amp; or <code>/x</code>/usr/&lt; now</p>")
+    assert [segment.text for segment in found.segments] == ["Write to or now"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Oracle: markdown-it reads the output again, and the bytes of the file."""
 
 import random
+import re
 import sys
 import time
 
@@ -237,8 +238,35 @@ def test_marks_around_a_word_that_is_not_aligned_are_not_written_without_a_word(
     assert "****" not in by_alignment(document, ["Die alte Katze"], [[(0, 0), (2, 1), (3, 2)]]).decode()
 
 
+@pytest.mark.parametrize("link", ["](\nhttps://x.org/a)", "](\n  x.md\n)", "]( x.md 'A title' )"])
+def test_an_address_may_be_in_the_line_after_its_text(link):
+    document = read("a.md", f"> Read this [old issue{link} now.".replace("\n", "\n> "))
+    assert texts(document) == ["Read this old issue now."]
+    expected = f"> READ THIS [OLD ISSUE{link} NOW.".replace("\n", "\n> ")
+    assert re.sub(r"\s+", " ", shouted(document).decode()) == re.sub(r"\s+", " ", expected)
+
+
+def test_a_link_is_around_a_word_and_marks_around_none_are_left_out():
+    document = read("a.md", "Read the [old *book*](x.md) now.")
+    assert by_alignment(document, ["Lies jetzt."], [[(0, 0), (4, 1)]]).decode() == "Lies [jetzt](x.md)."
+
+
+def test_each_code_of_a_list_stays_before_its_comma():
+    codes = ", ".join(f"`c{i}`" for i in range(5))
+    text = f"Commands such as {codes}, or `push` to it"
+    assert shouted(read("a.md", text)).decode() == f"COMMANDS SUCH AS {codes}, OR `push` TO IT"
+
+
 def test_an_entity_is_part_of_its_word():
     assert shouted(read("a.md", "caf&eacute; bar")).decode() in ("CAF&eacute; BAR", "CAFÉ BAR")
+
+
+def test_an_ampersand_is_a_sign_of_its_text_unless_an_entity_would_begin_with_it():
+    text = "AT&amp;T &amp; R&D; not &amp;copy; or &lt;"
+    document = read("a.md", text)
+    assert texts(document)[0].startswith("AT&T & R&D; not")
+    assert shouted(document).decode() == "AT&T & R&D; NOT &amp;COPY; OR &lt;"
+    assert kept(document).decode() == text
 
 
 def test_the_box_of_a_task_is_no_text():

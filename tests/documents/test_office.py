@@ -17,6 +17,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.oxml import parse_xml
 
 from glassformer.documents.package import Package
 from glassformer.errors import CorpusError
@@ -359,6 +360,20 @@ def test_other_parts_of_a_document_are_translated(name):
     assert b"OTHER TEXT" in unpacked(shouted(read("a.docx", data)))[f"word/{name}.xml"]
 
 
+def test_a_link_whose_words_have_no_translation_is_around_the_word_beside_it():
+    link = f'<w:hyperlink r:id="r1">{run("this")}</w:hyperlink>'
+    document = read("a.docx", word(f"<w:p>{run('Read ')}{link}{run(' now.')}</w:p>"))
+    body = body_of(by_alignment(document, ["Lies jetzt."], [[(0, 0), (2, 1)]]))
+    inside = body.partition("<w:hyperlink")[2].partition("</w:hyperlink>")[0]
+    assert re.sub("<[^>]*>", "", f"<w{inside}").strip() == "jetzt"
+
+
+@pytest.mark.parametrize("suffix", [".docm", ".dotx", ".dotm"])
+def test_templates_are_documents(suffix):
+    data = word(f"<w:p>{run('Text')}</w:p>")
+    assert shouted(read(f"a{suffix}", data)) == shouted(read("a.docx", data))
+
+
 def test_the_language_of_styles_becomes_the_target_language():
     data = word(f"<w:p>{run('Text')}</w:p>", styles='<w:lang w:val="en-US" w:eastAsia="ja-JP"/><w:lang w:val="fr-FR"/>')
     result = unpacked(shouted(read("a.docx", data), ("en", "de")))["word/styles.xml"].decode()
@@ -385,6 +400,36 @@ def test_what_a_person_should_know_is_a_note(paragraph, files, note):
         >= {name: content.encode() if isinstance(content, str) else content for name, content in files.items()}.items()
     )
     assert read("a.docx", word(f"<w:p>{run('a')}</w:p>")).notes == ()
+
+
+def test_the_languages_of_formats_of_a_presentation_become_the_target_language():
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[5])
+    slide.shapes.title.text = "The title\vof it"
+    frame = slide.shapes.add_textbox(0, 0, 9, 9).text_frame
+    frame.text = "12"
+    end = '<a:endParaRPr xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" lang="en-GB" altLang="en-US"/>'
+    for paragraph in (frame.add_paragraph(), slide.shapes.title.text_frame.paragraphs[0]):
+        paragraph._p.append(parse_xml(end))
+    for paragraph in (*frame.paragraphs, slide.shapes.title.text_frame.paragraphs[0]):
+        for format in paragraph._p.iter():
+            if format.tag.endswith(("}r", "}br")):
+                format.get_or_add_rPr().set("lang", "en-US")
+    slide.notes_slide.notes_text_frame.text = "Bonjour"
+    slide.notes_slide.notes_text_frame.paragraphs[0].runs[0]._r.get_or_add_rPr().set("lang", "fr-FR")
+    out = io.BytesIO()
+    show.save(out)
+    data = out.getvalue()
+    before, after = unpacked(data), unpacked(shouted(read("a.pptx", data), ("en", "de")))
+    slide_text = after["ppt/slides/slide1.xml"].decode()
+    assert '</a:r><a:br><a:rPr lang="de"/></a:br><a:r>' in slide_text
+    assert '<a:rPr lang="de"/><a:t>12</a:t>' in slide_text
+    assert slide_text.count('lang="de" altLang="en-US"/>') == 2
+    for name in ("presentation", "slideMasters/slideMaster1", "slideLayouts/slideLayout1", "notesMasters/notesMaster1"):
+        changed = re.sub(rb'\slang="en-\w+"', b' lang="de"', before[f"ppt/{name}.xml"])
+        assert changed == after[f"ppt/{name}.xml"] != before[f"ppt/{name}.xml"]
+    assert not [name for name, content in after.items() if re.search(rb'\slang="en', content)]
+    assert same_files(kept(read("a.pptx", data)), data)
 
 
 def test_slides_their_notes_and_tables_are_translated():

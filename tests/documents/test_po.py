@@ -1,6 +1,7 @@
 """Oracle: polib reads the output again, and the bytes of the file."""
 
 import contextlib
+import json
 import re
 
 import polib
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from glassformer.corpora.terms import matches, protect_pattern
 from glassformer.documents.escaping import escaped
 from glassformer.documents.po import po_units, unescaped
 from glassformer.errors import CorpusError
@@ -211,8 +213,39 @@ def test_a_template_without_a_header_is_read():
     assert texts(read("a.pot", 'msgid "Open"\nmsgstr ""\n')) == ["Open"]
 
 
+@pytest.mark.parametrize(("forms", "n"), [("", 1), ('"Plural-Forms: nplurals=2; plural=n != 1;\\n"\n', 0)])
+def test_plural_messages_without_plural_forms_in_the_header_are_named(forms, n):
+    text = HEADER.rstrip("\n") + "\n" + forms + "\n" + MESSAGES
+    assert len(read("a.po", text).notes) == n
+    assert not read("a.po", HEADER + 'msgid "Open"\nmsgstr ""\n').notes
+
+
 def test_placeholders_are_protected():
     assert "placeholders" in read("a.po", PO).protect
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (":count files of :total_size", [":count", ":total_size"]),
+        ("The :attribute must be between :min-:max (:unit), “:name” or ':value'.",
+            [":attribute", ":min", ":max", ":unit", ":name", ":value"]),
+        ("Hello <b>:name</b>, user/:id, $:price, :Name은 :名前 :name。",
+            ["<b>", ":name", "</b>", ":id", ":price", ":Name", ":name"]),
+        ("Great :smile: :+1: :thumbs_up:!", [":smile:", ":+1:", ":thumbs_up:"]),
+        ("Note: see 12:30:45, a:b, Foo::Bar, ::before, std ::vector, :Straße, : x, :12, {a}:b, f():c “a”:b", ["{a}"]),
+        ("See :ref:`the guide <guide>`, :title-reference:`it` and :py:mod:`csv`", []),
+        ('"key":value', []),
+    ],
+)  # fmt: skip
+def test_names_after_a_colon_and_emoji_are_protected(text, expected):
+    catalogues = {"a.po": f'msgid {json.dumps(text)}\nmsgstr ""\n', "a.json": json.dumps({"a": text})}
+    for name, content in catalogues.items():
+        pattern = protect_pattern(read(name, content).protect)
+        found = [text[a:b] for a, b in matches(pattern, text)]
+        assert [span for span in found if span != "<guide>"] == expected
+    for name in ("a.md", "a.html", "a.txt"):
+        assert not any(":" in each for each in read(name, text).protect)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glassformer.documents.origin import Origin
+from glassformer.documents.words import unit_spans
 from glassformer.documents.xliff import xliff_units
 from glassformer.errors import CorpusError
 from tests.documents.test_tmx import CODECS, by_alignment, codes_in, kept, read, shouted, shuffled, texts
@@ -368,6 +369,24 @@ def test_codes_follow_their_words():
     assert result.count('<mrk translate="no" mtype="protected">Acme Inc</mrk>') == 2
 
 
+@pytest.mark.parametrize("seed", range(50))
+def test_no_code_is_put_within_an_entity_in_a_script_without_spaces(seed):
+    rng = random.Random(seed)
+    document = read("a.xlf", file(unit('The <g id="1">AT&amp;T</g> &lt;<x id="2"/>cat &amp; dog')), ("en", "ja"))
+    output = "".join(rng.choices(["猫", "&", "<", ">", "犬", "と", "&amp;", "ネコ", " ", "。"], k=9)).strip()
+    n, m = (len(unit_spans(text)) for text in (texts(document)[0], output))
+    alignment = [(i, rng.randrange(m)) for i in range(n)]
+    result = by_alignment(document, [output], [alignment])
+    target = ElementTree.fromstring(result).find(".//{*}target")
+    assert "".join("".join(target.itertext()).split()) == "".join(output.split())
+
+
+def test_names_with_an_ampersand_are_read_as_they_are():
+    document = read("a.xlf", file(unit('<g id="1">AT&amp;T</g> bought R&amp;D&#38;Q<x id="2"/>')))
+    assert texts(document) == ["AT&T bought R&D&Q"]
+    assert '<g id="1">AT&amp;T</g> BOUGHT R&amp;D&amp;Q<x id="2"/>' in shouted(document).decode()
+
+
 def test_a_source_of_a_name_with_a_prefix_gets_a_target_with_it():
     text = (
         '<x:xliff xmlns:x="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><x:file source-language="en"><x:body>'
@@ -386,6 +405,24 @@ def test_a_missing_target_language_is_filled_in():
     assert 'target-language="de"' in shouted(read("a.xlf", file(unit("Cat")), ("en", "fr"))).decode()
     text = file2(segment2("Cat")).replace(' trgLang="de"', "")
     assert 'srcLang="en" trgLang="fr">' in shouted(read("a.xlf", text, ("en", "fr"))).decode()
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [("en", "de"), ("fr-FR", "de"), ("", "de"), ("de", "de"), ("de-AT", "de-AT")],
+)
+def test_a_target_that_names_another_language_gets_that_of_the_translation(own, expected):
+    one = file(unit("Cat", "Cat", of_target=f' xml:lang="{own}" state="new"'))
+    two = file2(segment2("Cat", "").replace("<target>", f'<target xml:space="preserve" xml:lang="{own}">'))
+    assert f'<target xml:lang="{expected}" state="translated"' in shouted(read("a.xlf", one, ("en", "de"))).decode()
+    assert f'preserve" xml:lang="{expected}">CAT</target>' in shouted(read("a.xlf", two, ("en", "de"))).decode()
+    assert f'xml:lang="{own}" state="translated"' in shouted(read("a.xlf", one, ("", ""))).decode()
+    approved = one.replace('id="1"', 'id="1" approved="yes"')
+    assert shouted(read("a.xlf", approved, ("en", "de")).only("all")) == approved.encode()
+
+
+def test_a_target_without_a_language_stays_without():
+    assert b"xml:lang" not in shouted(read("a.xlf", file(unit("Cat", "")), ("en", "fr")))
 
 
 @pytest.mark.parametrize(

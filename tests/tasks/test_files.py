@@ -9,6 +9,7 @@ import polib
 import pytest
 
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.po import NAMED
 from glassformer.documents.reader import FORMATS
 from glassformer.documents.tmx import tmx_units
 from glassformer.documents.xliff import xliff_units
@@ -19,6 +20,7 @@ from glassformer.tokens.tokenizer import Tokenizer
 from tests.documents.test_office import body_of, run, word
 from tests.documents.test_po import HEADER
 from tests.documents.test_tmx import memory, read, tuv
+from tests.documents.test_xliff import file, unit
 
 
 class Capitals:
@@ -70,6 +72,35 @@ def test_terms_that_are_missing_and_texts_that_are_cut_off_are_named():
     _, result = translate_document(Lacking(), read("a.po", PO), DecodeConfig())
     assert result.notes == ("1 cut off at the maximum length", "1 without a term of the glossary: Tür, Tor")
     assert result.summary().endswith("maximum length, 1 without a term of the glossary: Tür, Tor.")
+
+
+class Silent(Capitals):
+    """Its translation of texts with "odd" is empty."""
+
+    def best(self, text, options):
+        found = super().best(text, options)
+        return replace(found, text=" ") if "odd" in text else found
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.md", "# odd *text*\n\nAnother\n", "# odd *text*\n\nANOTHER\n"),
+        ("a.html", "<p title='odd one'>Text</p>", "<p title='odd one'>TEXT</p>"),
+        ("a.po", PO, None),
+    ],
+)
+def test_texts_whose_translation_is_empty_stay_and_are_counted(name, content, expected):
+    data, result = translate_document(Silent(), read(name, content), DecodeConfig())
+    assert result.notes == ("1 as they were, because the model's translation is empty",)
+    assert data.decode() == (expected or content.replace('Open"\nmsgstr ""', 'Open"\nmsgstr "OPEN"'))
+
+
+def test_an_entry_of_xliff_whose_translation_is_empty_stays():
+    text = file(unit("An odd text"), unit("Open"))
+    data, result = translate_document(Silent(), read("a.xlf", text), DecodeConfig())
+    assert unit("An odd text").strip() in data.decode()
+    assert len(result.notes) == 1
 
 
 @pytest.mark.parametrize(("only", "n", "n_kept"), [("empty", 2, 2), ("fuzzy", 3, 1), ("all", 4, 0)])
@@ -132,9 +163,9 @@ def test_only_texts_with_codes_within_are_aligned():
 def test_what_programs_put_in_is_protected_as_well_as_what_is_asked_for():
     task = Capitals()
     translate_document(task, read("a.po", PO), DecodeConfig(protect=("urls", "tags")))
-    assert task.calls[0][1].protect == ("urls", "tags", "placeholders", "entities")
-    translate_document(task, read("a.md", "a\n"), DecodeConfig(protect=("urls",)))
-    assert task.calls[-1][1].protect == ("urls",)
+    assert task.calls[0][1].protect == ("urls", "tags", "emails", "placeholders", "entities", NAMED)
+    translate_document(task, read("a.md", "a\n"), DecodeConfig(protect=("units",)))
+    assert task.calls[-1][1].protect == ("units", "urls", "emails")
 
 
 def test_the_languages_of_the_model_are_written():

@@ -1,6 +1,7 @@
 """Translation of texts that are longer than the maximum length."""
 
 import pytest
+import regex
 
 from glassformer.decode_config import DecodeConfig
 from glassformer.generate.rules import search_rules
@@ -120,11 +121,25 @@ def test_sentences_of_other_scripts_end_with_their_marks(translator, text, end):
     assert "split at sentence ends" in warnings[0]
 
 
-@pytest.mark.parametrize("text", ["驫龖靐" * 30, "👩‍🚀🎉" * 20, "猫が、" + "寝た" * 30, "è" * 90])
-def test_a_sentence_without_spaces_is_not_cut_within_a_character(translator, text):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "驫龖靐" * 30,
+        "👩‍🚀🎉" * 20,
+        "猫が、" + "寝た" * 30,
+        "è" * 90,
+        "e\u0301a" * 90,
+        "กำเปิ้ล" * 20,
+        "ကျွန်ုပ်" * 9,
+        "か\u3099葛\U000e0101" * 20,
+    ],
+)
+def test_a_sentence_without_spaces_is_not_cut_within_a_letter(translator, text):
     parts, _ = split(translator, text)
     assert "".join(parts) == text
     assert not any("\ufffd" in part for part in parts)
+    assert [letter for part in parts for letter in regex.findall(r"\X", part)] == regex.findall(r"\X", text)
+    assert not any(part.endswith("เ") for part in parts)
 
 
 def test_a_sentence_without_spaces_is_cut_after_a_clause(translator):

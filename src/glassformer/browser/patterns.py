@@ -7,8 +7,9 @@ from glassformer.corpora.spelling import SENTENCE_BEGIN
 from glassformer.corpora.spelling import WORD as SPELLED
 from glassformer.corpora.terms import PATTERNS
 from glassformer.corpora.words import ADDRESS, LIST_MARK
+from glassformer.documents.inline import ADDRESS as ADDRESS_OF_UNIT
 from glassformer.documents.inline import CLOSING, EMPTY_PAIR, SPACED_MARK, STRAY_SPACE, STRAY_SPACE_OF_MARK
-from glassformer.documents.spans import BETWEEN, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
+from glassformer.documents.spans import BETWEEN, CUT_ENTITY, ENTITY, TAG, TECHNICAL_AFTER, TECHNICAL_BEFORE, TOKEN
 from glassformer.tasks.casing import WORD
 from glassformer.tasks.splitting import ABBREVIATED, SENTENCE_END
 
@@ -35,12 +36,14 @@ SOURCES = {
     "sentence_begin": SENTENCE_BEGIN,
     "tag": TAG,
     "closing": CLOSING,
+    "address_of_unit": ADDRESS_OF_UNIT,
     "empty_pair": EMPTY_PAIR,
     "spaced_mark": SPACED_MARK,
     "stray_space": STRAY_SPACE,
     "stray_space_of_mark": STRAY_SPACE_OF_MARK,
     "between": BETWEEN,
     "entity": ENTITY,
+    "cut_entity": CUT_ENTITY,
     "technical_before": TECHNICAL_BEFORE,
     "technical_after": TECHNICAL_AFTER,
     "token": TOKEN,

@@ -14,7 +14,7 @@ from glassformer.corpora.columns import SRC_NAMES, TGT_NAMES, is_pair_header, la
 from glassformer.corpora.lines import check_readable, read_lines
 from glassformer.corpora.tables import open_table
 from glassformer.documents.tbx import tbx_terms
-from glassformer.documents.words import FULL_WIDTH, UNSPACED_RANGES, continues_word
+from glassformer.documents.words import FULL_WIDTH, NO_LETTER_AFTER, UNSPACED_RANGES, continues_word
 from glassformer.errors import ConfigError, CorpusError
 from glassformer.limits import MAX_DOCUMENT_BYTES
 
@@ -24,8 +24,6 @@ ADDRESS_REST = rf"(?:[^{NO_ADDRESS}\"'()\[\]{{}}]|\([^{NO_ADDRESS}()]{{0,200}}\)
 """What follows the scheme of an address: parentheses in pairs only, and no punctuation at the end."""
 WORD_CHARACTER = rf"(?:(?![{UNSPACED_RANGES}])\w)"
 """A letter or digit, but of a script without spaces between words."""
-NO_LETTER_AFTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0300-\u052f\u1e00-\u1fff])"
-"""After a placeholder or a unit of measure: no Latin, Greek or Cyrillic letter, but Korean and Chinese ones."""
 
 UNITS = (
     "%|‰|°[CF]?|km/h|[kcmµn]?m[²³]?|mph|[kmµ]?g|t|[cmd]?l|[kMGT]i?B|[kMG]?Hz|[kM]?W|[kM]?Wh|[kM]?V|m?A|s|ms|min|h|px|pt|dpi|"
@@ -39,7 +37,8 @@ PATTERNS = {
     rf"|\$[A-Za-z_]{WORD_CHARACTER}{{0,64}}",
     "markers": r"\[X\d{1,6}X\]|</?[A-Za-z]\d{1,5}/?>",
     "tags": r"</?[A-Za-z][^<>]{0,480}>|<!--.{0,480}?-->",
-    "entities": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
+    "entities": r"(?<!\w)[A-Z0-9]{1,4}(?:&amp;[A-Z0-9]{1,4}){1,3}(?!\w)"  # AT&T, Q&A
+    r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
     "urls": rf"(?:[hH][tT][tT][pP][sS]?|[fF][tT][pP])://{ADDRESS_REST}|[wW]{{3}}\.{ADDRESS_REST}",
     "emails": rf"(?:{WORD_CHARACTER}|[.+-]){{1,64}}@(?:{WORD_CHARACTER}|-){{1,63}}"
     rf"(?:\.(?:{WORD_CHARACTER}|-){{1,63}}){{1,8}}",

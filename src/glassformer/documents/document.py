@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from glassformer.documents.escaping import MARKUP, Escaping, escaped
-from glassformer.documents.inline import Detached, Inner, Position, aligned_positions, put_at
+from glassformer.documents.inline import Detached, Inner, Position, aligned_positions, put_at, tag_pairs
 from glassformer.documents.languages import primary, region
 from glassformer.documents.origin import Either, Origin, Quality, common_origin
+from glassformer.documents.words import unit_spans
 from glassformer.errors import CorpusError
 
 
@@ -106,8 +107,15 @@ CODE = re.compile(r"<(/?)c(\d+)(/?)>")
 EMPTY_PAIR = re.compile(r"<c(\d+)></c\1>")
 """A pair of tags without text."""
 
+LINK = re.compile(r"<(?:a|text:a|w:hyperlink)\s|^\[|HYPERLINK|<a:hlinkClick\s", re.IGNORECASE)
+"""What the first tag of a link has, in HTML, OpenDocument, Word, Markdown and PowerPoint."""
+
 EMPHASIS = frozenset("*_~")
 """Marks of Markdown around a text."""
+
+
+ADDRESSES = ("urls", "emails")
+"""What stays as it is in the texts of all documents, as in `DecodeConfig.protect`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class Document:
     encoding: str = "utf-8"
     attributes: tuple[Segment | Language | Entry, ...] = ()
     """What markers in the pieces are in the place of: values of attributes, and texts within texts, inner first."""
-    protect: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ADDRESSES
     """What stays as it is in the translations, as in `DecodeConfig.protect`."""
     languages: tuple[str, str] | None = None
     """The languages that the file itself names; an empty text for one that it does not."""
@@ -159,7 +167,7 @@ class Document:
         """The file with translations.
 
         Args:
-            translations: the translation of each segment.
+            translations: the translation of each segment. Without a word, the text or the entry stays as it is.
             positions: where the tags of each segment belong, empty for one without; see `inline.aligned_positions`.
                 Default: in proportion to their position in the source.
             languages: source and target language, for what says in the file which language it is in. Default: stays.
@@ -170,6 +178,9 @@ class Document:
         Raises:
             CorpusError: a translation has a lone surrogate.
         """
+        if not self.entries:
+            pairs = zip(self.segments, translations, strict=True)
+            translations = [text if text.strip() else segment.text for segment, text in pairs]
         at = positions or [
             aligned_positions(segment.detached, text, ()) if segment.detached else ()
             for segment, text in zip(self.segments, translations, strict=True)
@@ -207,6 +218,11 @@ class Document:
                 if not own or (is_same and piece.state == "source"):
                     yield piece.kept
                     return
+                if piece.state != "source" and any(
+                    part.text and not text.strip() for part, (text, _, _) in zip(texts_of_entry, own, strict=True)
+                ):
+                    yield piece.kept
+                    return
                 origin = common_origin([origin for _, _, origin in own])
                 if (
                     origin.is_doubtful
@@ -231,7 +247,7 @@ class Document:
         escaping = segment.escaping or self.escaping
         text = escaped(" ".join(translation.split()), escaping) if escaping in MARKUP else " ".join(translation.split())
         if segment.detached:
-            text = put_at(segment.detached, text, positions)
+            text = put_at(segment.detached, text, with_words_in_links(segment, len(unit_spans(text)), positions))
         if escaping in ("none", "paragraph"):  # marks of emphasis around nothing would be seen
             text = EMPTY_PAIR.sub(
                 lambda match: "" if EMPHASIS.issuperset(segment.codes[int(match[1])]) else match[0], text
@@ -263,6 +279,25 @@ class Document:
             notes=tuple(record["notes"]),
             languages=(languages[0], languages[1]) if languages else None,
         )
+
+
+def with_words_in_links(segment: Segment, n_units: int, positions: Sequence[Position]) -> list[Position]:
+    """Positions of tags, in which a link whose words have no translation is around a word beside it: around nothing, it
+    would be lost.
+
+    Args:
+        n_units: number of units of the translation.
+    """
+    results = list(positions)
+    inner = segment.detached.inner if segment.detached else ()
+    for start, end in tag_pairs([span.text for span in inner]):
+        code = CODE.fullmatch(inner[start].text)
+        tag = code_of(segment.codes, code) if code and segment.codes else inner[start].text
+        is_empty = inner[start].unit < inner[end].unit and results[start][0] >= results[end][0]
+        if n_units and is_empty and LINK.search(tag):
+            place = min(results[start][0], n_units - 1)
+            results[start], results[end] = (place, False), (place + 1, True)
+    return results
 
 
 def code_of(codes: Sequence[str], match: re.Match[str]) -> str:

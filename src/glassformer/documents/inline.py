@@ -13,13 +13,14 @@ from glassformer.documents.words import (
     OPENING_MARKS,
     UNSPACED,
     UNSPACED_SIGN,
+    continues_letter,
     continues_word,
     is_word,
     unit_spans,
 )
 
-AFTER_SPAN = " \t,.;:!?)]}–—-"
-BEFORE_SPAN = " \t([{–—-"
+AFTER_SPAN = " \t,.;:!?)]}>–—-"
+BEFORE_SPAN = " \t([{<–—-"
 """Characters that belong to a span at the beginning or the end of a text, between it and the sentence."""
 
 FINAL = ".!?…。！？"
@@ -37,8 +38,12 @@ STRAY_SPACE = re.compile(r"[ \u00a0\u202f]+(?=[,.…)\]}。，、）])")
 STRAY_SPACE_OF_MARK = re.compile(r"[ \u00a0\u202f]+(?=[;:!?；：！？])")
 """Space before punctuation that others than French do not have."""
 
+ADDRESS = re.compile(r"""[^\s<>()\[\]{}"'&;,]{1,64}(?:@|://)[^\s<>()\[\]{}"'&;,]*[\w/]""")
+"""An address of e-mail or on the web, in a text with or without entities."""
+
 OPENING = tuple("([{«“（「『")
-ENTITIES = ("&amp;", "&lt;", "&gt;")
+LESS, GREATER = "&lt;", "&gt;"
+ENTITIES = ("&amp;", LESS, GREATER)
 
 
 Position = tuple[int, bool]
@@ -99,7 +104,7 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
     end = max(begin, spans[-n_after][0]) if n_after else len(text)
     while begin < end < len(text) and text[end - 1] in BEFORE_SPAN:
         end -= 1
-    core, inner = "", []
+    core, inner = "", list[Inner]()
     units: list[tuple[int, int]] = []
     position = begin
     for a, b in spans:
@@ -109,15 +114,16 @@ def detach(text: str, spans: Sequence[tuple[int, int]], *, extends: bool = True)
         before, after = text[a - 1 : a], text[b : b + 1]
         if before.isspace() and after.isspace():
             core = core.rstrip()
-        elif continues_word(before + after, 1):
+        elif continues_word(before + after, 1) and not continues_letter(before + after, 1):
             core += " "
         is_tag = TAG.fullmatch(text[a:b]) is not None
         joined_before, joined_after = (is_joined(c, is_tag) for c in (before, after))
         closing = CLOSING.match(text, b)
         units += unit_spans(core, units.pop()[0] if units else 0)
         begun = core[slice(*units[-1])] if units and not core[-1:].isspace() and after and not after.isspace() else ""
-        is_inside = bool(begun) and OPENING_MARKS.issuperset(begun)
+        is_inside = bool(begun) and OPENING_MARKS.issuperset(begun.replace(LESS, "("))
         n_before, punctuation = len(units) - is_inside, closing[0] if closing else ""
+        punctuation = ">" if text.startswith(GREATER, b) else punctuation
         around = text[max(begin, a - 2) : a].rstrip()[-1:] + text[b : min(b + 2, end)].lstrip()[:1]
         is_enclosed = EMPTY_PAIR.match(around) is not None
         sign_before, sign_after = ("" if is_tag or is_plain(c) else c for c in (before, after))
@@ -224,13 +230,23 @@ def aligned_positions(detached: Detached, output: str, alignment: Sequence[tuple
 
     Args:
         alignment: pairs of a unit of the sentence and a unit of its translation (`unit_spans`). If there are none,
-            spans are put in proportion to their position.
+            spans are put in proportion to their position. Addresses that both have are aligned in any case.
     """
     n_source, n_target = len(unit_spans(detached.core)), len(unit_spans(output))
     alignment = alignment or [(word, word * n_target // n_source) for word in range(n_source)]
+    places = addresses(output)
+    copied = {word: places[address] for address, word in addresses(detached.core).items() if address in places}
+    others = ((s, t) for s, t in alignment if s not in copied and t not in copied.values())
+    alignment = [*others, *copied.items()]
     return positions_of_spans(
         detached.inner, [(word, target) for word, target in alignment if target < n_target], n_target
     )
+
+
+def addresses(text: str) -> dict[str, int]:
+    """The addresses in a text, each with the index of its unit."""
+    found = (ADDRESS.search(text[start:end]) for start, end in unit_spans(text))
+    return {match[0]: i for i, match in enumerate(found) if match}
 
 
 def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> str:
@@ -269,8 +285,10 @@ def put_at(detached: Detached, output: str, positions: Sequence[Position]) -> st
             texts.append(span.text if is_joined else f" {span.text}")
         else:
             at = units[place][0]
-            while span.after_opening and at < units[place][1] - 1 and output[at] in OPENING_MARKS:
-                at += 1
+            while span.after_opening and at < units[place][1] - 1:
+                if not output.startswith((LESS, *OPENING_MARKS), at):
+                    break
+                at += len(LESS) if output.startswith(LESS, at) else 1
             offsets.append(at)
             is_joined = span.joined_after or (span.after_opening and bool(span.punctuation_after))
             is_joined |= bool(span.sign_after) and output.startswith(span.sign_after, at)
@@ -305,14 +323,21 @@ def between_punctuation(text: str, end: int, span: Inner) -> int:
     mark, after = span.mark_before, span.punctuation_after[:1]
     n_marks = 1 + (after == mark and text[end:].lstrip()[:1] != after)
     if mark and text.count(mark, begin, end) >= n_marks:
-        return text.index(mark, begin, end) + 1
+        for _ in range(n_marks):
+            end = text.rindex(mark, begin, end)
+        return end + 1
     return begin
 
 
 def before_punctuation(text: str, end: int, punctuation: str) -> int:
-    """Offset of the punctuation that a part of a text ends with. Entities are not cut."""
-    while end and text[end - 1] in punctuation and not text.endswith(ENTITIES, 0, end):
-        end -= 1
+    """Offset of the punctuation that a part of a text ends with. Entities are not cut; one stands for `>`."""
+    while end:
+        if text.endswith(GREATER, 0, end) and ">" in punctuation:
+            end -= len(GREATER)
+        elif text.endswith(ENTITIES, 0, end) or text[end - 1] not in punctuation:
+            break
+        else:
+            end -= 1
     return end
 
 

@@ -27,8 +27,8 @@ CODE = re.compile(
     |(?P<image>!\[[\W\d_]{0,100}?\](?:\([^)\s]*(?:\s+"[^"]*")?\)|\[[^\]]*\])?
         |!\[[^\[\]]*\](?!\([^)\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\]]*\]))
     |(?P<note>\[\^[^\]\s]+\]|\[\[[^\[\]\n]{1,100}\]\](?![(\[]))
-    |(?P<open>!?\[)(?=[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\](?:\([^)\n]*\)|\[[^\]]*\]))
-    |(?P<close>\](?:\([^)\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\]]*\]))
+    |(?P<open>!?\[)(?=[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\](?:\(\s{0,3}[^)\n]*\n?\)|\[[^\]]*\]))
+    |(?P<close>\](?:\(\s{0,3}[^)\s]*(?:\s+(?:"[^"]*"|'[^']*'))?\s{0,3}\)|\[[^\]]*\]))
     |(?P<shortcut>\[(?P<label>[^\[\]]{1,300})\](?![(\[:]))
     |(?P<auto><(?:https?|ftp|mailto):[^>\s]*>|https?://[^\s<>()]+)
     |(?P<tag></?[A-Za-z][^<>]*>|<!--.*?-->)
@@ -38,6 +38,9 @@ CODE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """What is no text."""
+
+LIKE_ENTITY = re.compile(r"[#\w]+;")
+"""After `&amp;`: without it, this would be an entity."""
 
 TASK_BOX = re.compile(r"^\[[ xX]\][ \t]+")
 """The box of a task, at the beginning of an item of a list."""
@@ -210,7 +213,8 @@ def codes(content: str, references: Collection[str]) -> list[str | Code]:
             raw = f"][{' '.join(content[starts[-1] : match.start()].split())}]"
         if kind == "close" and starts:
             starts.pop()
-        if kind == "escape" or (kind == "entity" and raw not in ("&lt;", "&gt;", "&amp;")):
+        is_sign = raw in ("&lt;", "&gt;") or (raw == "&amp;" and LIKE_ENTITY.match(content, position))
+        if kind == "escape" or (kind == "entity" and not is_sign):
             results.append(raw if kind == "escape" else html.unescape(raw))
             continue
         is_close = kind == "close" or (kind == "strong" and raw in opened) or (kind == "tag" and raw.startswith("</"))

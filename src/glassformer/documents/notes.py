@@ -8,17 +8,20 @@ MAX_NAMES = 10
 
 
 def notes_of(
-    n_cut: int, missing: Sequence[Sequence[str]], read_as: Sequence[Sequence[tuple[str, str]]]
+    n_cut: int, n_empty: int, missing: Sequence[Sequence[str]], read_as: Sequence[Sequence[tuple[str, str]]]
 ) -> Iterator[str]:
     """Notes about translations.
 
     Args:
         n_cut: number of translations that were cut off at the maximum length.
+        n_empty: number of empty translations of texts that are not.
         missing: the terms of the glossary that are not in each translation.
         read_as: the words of each text that were read as others, and these.
     """
     if n_cut:
         yield f"{n_cut:,} cut off at the maximum length"
+    if n_empty:
+        yield f"{n_empty:,} as they were, because the model's translation is empty"
     if lacking := [terms for terms in missing if terms]:
         yield f"{len(lacking):,} without a term of the glossary: {first_of(chain(*lacking))}"
     if read := [pair for pairs in read_as for pair in pairs]:

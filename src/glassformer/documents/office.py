@@ -8,7 +8,7 @@ from glassformer.documents.codes import Code, flowing, merged
 from glassformer.documents.document import Document, Language
 from glassformer.documents.package import Package, files_of, open_package
 from glassformer.documents.part import Part, read_texts
-from glassformer.documents.runs import Items, Run, codes_of, read_part, usual_format
+from glassformer.documents.runs import Items, Run, codes_of, read_formats, read_part, usual_format
 from glassformer.documents.xml import Node
 from glassformer.errors import CorpusError
 
@@ -27,6 +27,7 @@ SHEET_TEXT = re.compile(rb'"inlineStr"|<(?:odd|even|first)(?:Header|Footer)>')
 
 PROPERTIES = "docProps/core.xml"
 STYLES = re.compile(r"word/(?:styles|settings)\.xml")
+FORMATS_OF_SLIDES = re.compile(r"ppt/(?:presentation|(?:notesMasters|handoutMasters|theme)/\w+)\.xml")
 LANGUAGE = re.compile(r'\sw:val=("[^"]*")')
 SIGNATURES = ("_xmlsignatures/", "META-INF/documentsignatures.xml")
 MACROS = ("vbaProject.bin",)
@@ -118,6 +119,9 @@ def read_file(where: str, name: str, data: bytes, headers: set[str]) -> Document
         return read_texts(where, data, ("title", "subject", "description", "keywords", "category"))
     if STYLES.fullmatch(name):
         return read_languages(where, data)
+    if FORMATS_OF_SLIDES.fullmatch(name):
+        check_prefix(where, data, "a")
+        return read_formats(where, data)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassformer.documents.document import Document, Entry, Only, Segment
+from glassformer.documents.document import ADDRESSES, Document, Entry, Only, Segment
 from glassformer.documents.inline import Position
 from glassformer.documents.origin import Origin
 from glassformer.errors import CorpusError
@@ -30,7 +30,7 @@ class Package:
     data: bytes = field(default=b"", repr=False)
     """The archive."""
 
-    protect = ()
+    protect = ADDRESSES
     languages = None
 
     @property

@@ -5,14 +5,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from glassformer.documents.codes import segments
-from glassformer.documents.document import Document, Entry, Piece, Segment, State
+from glassformer.documents.document import ADDRESSES, Document, Entry, Piece, Segment, State
 from glassformer.documents.languages import is_swapped
 from glassformer.documents.origin import Either
 from glassformer.documents.text import decode
 from glassformer.documents.unit import Unit
+from glassformer.documents.words import NO_LETTER_AFTER
 from glassformer.errors import CorpusError
 
-PROTECT = ("placeholders", "tags", "entities")
+NAMED = (
+    r"""(?<![^\s(\[{<>«“„‘"'/$€£#=+-])(?<![)\w]["'])"""
+    rf""":(?:(?:[A-Za-z][\w+-]{{0,62}}|[+-]1):(?![\w:`])|[A-Za-z_][A-Za-z0-9_]{{0,63}}(?!:|[\w+.-]{{0,63}}:`){NO_LETTER_AFTER})"""
+)
+"""A placeholder such as `:name` (Laravel, Rails), or an emoji by its name, such as `:smile:`: a colon that is no
+punctuation, because it follows a space or an opening bracket and precedes a letter. Roles of Sphinx are neither."""
+
+PROTECT = (*ADDRESSES, "placeholders", "tags", "entities", NAMED)
 """What stays as it is in translations of texts of programs."""
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
@@ -147,6 +155,10 @@ TEMPLATE = "is a template: its header needs the Plural-Forms of the language, an
 """Note on a catalogue whose plural forms are those of no language."""
 
 
+NO_FORMS = "has plural messages: its header needs the Plural-Forms of the language"
+"""Note on a catalogue that does not say how many forms there are, and for which numbers."""
+
+
 def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     """A catalogue: its messages, each with the position of its translation.
 
@@ -160,12 +172,16 @@ def read_po(name: str, data: bytes, languages: tuple[str, str]) -> Document:
     pieces: list[Piece] = []
     position, found = 0, ""
     notes: tuple[str, ...] = ()
+    has_forms = True
     for message in messages(name, text):
         source = message.text("msgid")
+        if message.text("msgid_plural") and not has_forms:
+            notes = (NO_FORMS,)
         if source is None:
             raise no_source(name, message.texts[0].line)
         if not source.value:
             header = message.translations[0]
+            has_forms = "Plural-Forms:" in header.value
             if "plural=EXPRESSION" in header.value:
                 notes = (TEMPLATE,)
             declared = LANGUAGE.search(header.value)

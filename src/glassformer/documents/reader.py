@@ -26,8 +26,11 @@ READERS: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), ("xliff", "read_xliff")),
     ".tmx": ("tmx", "read_tmx"),
     **dict.fromkeys((".md", ".markdown"), ("markdown", "read_markdown")),
-    **dict.fromkeys((".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm"), ("office", "read_office")),
-    **dict.fromkeys((".odt", ".ods", ".odp", ".odg", ".ott", ".ots", ".otp"), ("opendocument", "read_opendocument")),
+    **dict.fromkeys((".docx", ".docm", ".dotx", ".dotm"), ("office", "read_office")),
+    **dict.fromkeys((".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"), ("office", "read_office")),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm"), ("office", "read_office")),
+    **dict.fromkeys((".odt", ".ods", ".odp", ".odg"), ("opendocument", "read_opendocument")),
+    **dict.fromkeys((".ott", ".ots", ".otp", ".otg"), ("opendocument", "read_opendocument")),
     ".epub": ("opendocument", "read_epub"),
     **dict.fromkeys((".properties", ".strings", ".xml", ".json", ".arb"), ("catalogues", "read_catalogue")),
 }

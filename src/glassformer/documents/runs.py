@@ -39,6 +39,11 @@ PROOFING = re.compile(rb"<(?:w:lang|w:noProof)\b[^>]*/>|\s(?:lang|altLang|dirty|
 """Parts of a format that are not seen."""
 
 
+FORMATS = ("rPr", "endParaRPr", "defRPr")
+FORMAT_LANGUAGE = re.compile(r'\slang=("[^"]*")')
+"""Formats of DrawingML that have a language: of a run, of the end of a paragraph, and of a style."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A text with its format."""
@@ -93,7 +98,10 @@ def read_part(
     def paragraphs(part: Part, node: Node) -> None:
         for child in node.elements():
             if skip and skip(child):
+                put_languages(part, child)
                 continue
+            if prefix == "a:" and child.local in FORMATS:
+                part.put_language(child, FORMAT_LANGUAGE)
             if child.name == paragraph:
                 place_paragraph(part, child, paragraphs)
             elif child.local in labels:
@@ -107,6 +115,23 @@ def read_part(
 
     paragraphs(part, part.root)
     return part.document()
+
+
+def read_formats(name: str, data: bytes) -> Document:
+    """A file of DrawingML of which only the languages of formats change.
+
+    Raises:
+        CorpusError: not well-formed XML.
+    """
+    part = Part.parse(name, data)
+    put_languages(part, part.root)
+    return part.document()
+
+
+def put_languages(part: Part, node: Node) -> None:
+    """Put the languages of all formats of DrawingML within an element."""
+    for format in node.all(*FORMATS):
+        part.put_language(format, FORMAT_LANGUAGE)
 
 
 def describe(part: Part, node: Node) -> None:
@@ -137,6 +162,10 @@ def place_paragraph(part: Part, node: Node, nested: Callable[[Part, Node], None]
         del part.nested[n_nested:]
         nested(part, node)
         return
+    if part.prefix == "a:":
+        for format in node.all(*FORMATS):
+            if not begin <= format.start < end:
+                part.put_language(format, FORMAT_LANGUAGE)
     space = ' xml:space="preserve"' if part.prefix == "w:" else ""
     run, text = f"<{part.prefix}r>", f"<{part.prefix}t{space}>"
     open_run = f"{run}{usual}{text}"

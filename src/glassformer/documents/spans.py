@@ -21,6 +21,8 @@ MORE_AFTER = "=/\\@_.&#?-"
 """With what the rest of a path, an address or a setting begins, whose beginning belongs to a span."""
 ENTITY = re.compile(r"&[#\w]+;")
 """A span to which nothing belongs."""
+CUT_ENTITY = re.compile(r"&[#\w]+$")
+"""The end of a text that ends within an entity."""
 
 
 def extended(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -49,6 +51,8 @@ def glued(before: str, after: str) -> tuple[str, str]:
     first = begin[0].lstrip("([{<\"'") if begin else ""
     first = first if TECHNICAL_BEFORE.fullmatch(first) else ""
     last = rest[0].rstrip(".,;:!?)]}>\"'") if rest else ""
+    if CUT_ENTITY.search(last) and rest and rest[0].startswith(";", len(last)):
+        last += ";"
     goes_on = first == "/" or any(map(str.isalnum, first))
     is_part = TECHNICAL_AFTER.fullmatch(last) or (goes_on and last[:1] and last[0] in MORE_AFTER)
     is_whole = len(begin[0] if begin else "") < MAX_TOKEN > len(rest[0] if rest else "")

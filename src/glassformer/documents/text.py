@@ -2,7 +2,7 @@
 
 import re
 
-from glassformer.documents.document import Document, Language, Segment
+from glassformer.documents.document import ADDRESSES, Document, Language, Segment
 from glassformer.documents.inline import detach
 from glassformer.documents.spans import TAG
 from glassformer.errors import CorpusError
@@ -142,4 +142,4 @@ def read_subtitles(name: str, data: bytes) -> Document:
         raise CorpusError(
             f"{name}: no subtitles: no line like 00:00:01,000 --> 00:00:02,500.\n  Save it as SubRip or WebVTT."
         )
-    return Document(pieces, encoding=encoding, protect=("entities",) if is_webvtt else ())
+    return Document(pieces, encoding=encoding, protect=(*ADDRESSES, "entities") if is_webvtt else ADDRESSES)

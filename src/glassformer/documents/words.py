@@ -10,6 +10,9 @@ UNSPACED_RANGES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u
 FULL_WIDTH = "\u3001-\u303f\uff01-\uff65"
 """Signs of Chinese and Japanese, beside which no space is written, as the inside of a class too."""
 
+NO_LETTER_AFTER = r"(?![A-Za-z0-9_\u00c0-\u024f\u0300-\u052f\u1e00-\u1fff])"
+"""After a placeholder or a unit of measure: no Latin, Greek or Cyrillic letter, but Korean and Chinese ones."""
+
 UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
 """A letter of a script that has no spaces between words."""
 UNSPACED_SIGN = re.compile(f"[{UNSPACED_RANGES}{FULL_WIDTH}]")
@@ -19,21 +22,34 @@ KATAKANA = re.compile("[\u30a0-\u30ff]{2}")
 
 OPENING_MARKS = frozenset("([{«“„‘\"'¿¡（「『")
 _OPENING = "".join(f"\\{sign}" if sign in "([{" else sign for sign in sorted(OPENING_MARKS))
-_BEFORE_LETTER = "[\u0e40-\u0e44\u0ec0-\u0ec4]"
+_BEFORE_LETTER = "\u0e40-\u0e44\u0ec0-\u0ec4"
 """Vowels of Thai and Lao that are written before the consonant that they follow."""
-_WITH_LETTER = (
-    "[\u1039\u17d2]."
-    "|[\u0e30-\u0e3a\u0e45-\u0e4e\u0eb0-\u0ebc\u0ec6-\u0ece\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u17dd"
-    "ぁぃぅぇぉっゃゅょゎ\u3099-\u309eー々]"
+_STACKING = "\u1039\u17d2"
+"""Marks of Burmese and Khmer after which a consonant is below the one before."""
+_MARKS = (
+    "\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064"
+    "\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d\u17b4-\u17d3\u17dd\u3099\u309a\u0300-\u036f\u200c\u200d"
+    "\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef"
 )
-"""What belongs to the letter before it: vowels, marks and stacked consonants, small kana."""
+"""What a reader sees as part of the letter before it: vowels and tone marks, also those that are letters of Unicode,
+joiners, variation selectors and the skin tones of emoji."""
+_WITH_ANY = rf"[{_STACKING}][{UNSPACED_RANGES}]|[{_MARKS}]"
+"""What belongs to the character before it: these, and stacked consonants."""
+_WITH_LETTER = rf"{_WITH_ANY}|[\u0e46\u0ec6ぁぃぅぇぉっゃゅょゎ\u309b-\u309eー々]"
+"""What belongs to the letter before it: also signs of repetition and small kana."""
+_ENTITY = "&(?:amp;)*(?:amp|lt|gt);"
+"""A sign as it is escaped in a file, once or several times."""
 UNIT = re.compile(
-    rf"[{_OPENING}]{{0,4}}(?:[\u30a0-\u30ff]+|{_BEFORE_LETTER}?[{UNSPACED_RANGES}](?:{_WITH_LETTER})*)"
-    rf"[^\w\s{UNSPACED_RANGES}{_OPENING}]*"
-    rf"|[^\s{UNSPACED_RANGES}]+?(?=\s|[{_OPENING}]{{0,4}}[{UNSPACED_RANGES}]|$)"
+    rf"[{_OPENING}]{{0,4}}"
+    rf"(?:[\u30a0-\u30ff][\u30a0-\u30ff{_MARKS}]*|[{_BEFORE_LETTER}{_STACKING}]?[{UNSPACED_RANGES}](?:{_WITH_LETTER})*)"
+    rf"(?:{_ENTITY}|[^\w\s{UNSPACED_RANGES}{_OPENING}]|{_WITH_ANY})*"
+    rf"|[^\s{UNSPACED_RANGES}](?:{_WITH_ANY}|[^\s{UNSPACED_RANGES}])*?"
+    rf"(?=\s|[{_OPENING}]{{0,4}}(?![{_MARKS}])[{UNSPACED_RANGES}]|$)"
 )
 """A unit of a text with letters of scripts without spaces."""
 SPACED = re.compile(r"\S+")
+PART_OF_LETTER = re.compile(rf"[{_BEFORE_LETTER}{_STACKING}][{UNSPACED_RANGES}]|.[{_MARKS}]|\u200d.", re.DOTALL)
+"""Two characters of one letter."""
 
 
 def unit_spans(text: str, start: int = 0) -> list[tuple[int, int]]:
@@ -41,7 +57,7 @@ def unit_spans(text: str, start: int = 0) -> list[tuple[int, int]]:
     word of Katakana, with the punctuation beside it.
 
     Args:
-        start: where the first one begins. More text after a text changes its last unit only.
+        start: where the first one begins. More text after a text changes its last unit only, unless an entity goes on.
     """
     return [match.span() for match in (UNIT if UNSPACED.search(text, start) else SPACED).finditer(text, start)]
 
@@ -72,10 +88,16 @@ def is_mark(character: str) -> bool:
     return character != "" and unicodedata.category(character)[0] == "M"
 
 
+def continues_letter(text: str, position: int) -> bool:
+    """Whether a reader sees the character at a position and the one before as one letter."""
+    both = text[max(0, position - 1) : position + 1]
+    return len(both) == 2 and (is_mark(both[1]) or PART_OF_LETTER.fullmatch(both) is not None)
+
+
 def continues_word(text: str, position: int) -> bool:
     """Whether the character at a position and the one before belong to one word; letters of scripts without spaces are
     words of their own."""
     if not 0 < position < len(text) or not (is_word(text[position - 1]) and is_word(text[position])):
         return False
     both = text[position - 1 : position + 1]
-    return is_mark(both[1]) or bool(KATAKANA.fullmatch(both)) or not UNSPACED.search(both)
+    return continues_letter(both, 1) or bool(KATAKANA.fullmatch(both)) or not UNSPACED.search(both)

@@ -1,10 +1,11 @@
 """XLIFF 1.2 and 2."""
 
+import html
 from collections.abc import Iterator
 
 from glassformer.documents.codes import marked_pair, plain, segments
 from glassformer.documents.document import Document, Entry, Segment, State
-from glassformer.documents.languages import differing, is_swapped
+from glassformer.documents.languages import best_match, differing, is_swapped
 from glassformer.documents.markup import content_of, opened, with_attribute, without_prefix
 from glassformer.documents.origin import MEMORY, Either, Quality
 from glassformer.documents.splicer import Splicer
@@ -39,15 +40,15 @@ def read_xliff(name: str, data: bytes, languages: tuple[str, str]) -> Document:
         if not plain(content):
             continue
         if unit.local == "segment":
-            place_in_segment(splicer, unit, source, target)
+            place_in_segment(splicer, unit, source, target, languages[1])
         else:
-            place_in_unit(splicer, unit, source, target)
+            place_in_unit(splicer, unit, source, target, languages[1])
     found = languages_of(name, root)
     for node, attribute in ((root, "trgLang"), *((file, "target-language") for file in root.elements("file"))):
         is_missing = node.get("srcLang" if node is root else "source-language") and not node.get(attribute)
         if is_missing and languages[1]:
             tag = splicer.raw(node.start, node.inner)
-            splicer.replace(node.start, node.inner, with_attribute(tag, attribute, languages[1]))
+            splicer.replace(node.start, node.inner, with_attribute(tag, attribute, html.escape(languages[1])))
     return Document(splicer.pieces(), "html", encoding, languages=found)
 
 
@@ -128,12 +129,22 @@ def is_confirmed(unit: Node) -> bool:
     return all(node.get("conf") in CONFIRMED for node in segments)
 
 
-def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | None) -> None:
+def start_of_target(splicer: Splicer, target: Node | None, prefix: str, language: str) -> str:
+    """The start tag of a target, which names no other language than that of the translation."""
+    if target is None:
+        return f"<{prefix}target>"
+    tag = opened(splicer.raw(target.start, target.inner))
+    own = target.attributes.get("xml:lang")
+    is_other = own is not None and language and best_match((own,), language) is None
+    return with_attribute(tag, "xml:lang", html.escape(language)) if is_other else tag
+
+
+def place_in_unit(splicer: Splicer, unit: Node, source: Node, target: Node | None, language: str) -> None:
     """Put the target of a unit of XLIFF 1.2."""
     segmented = unit.first("seg-source")
     pieces = segmented_pieces(splicer, segmented) if segmented else segments(content_of(source, splicer.data), "html")
     prefix = source.name.removesuffix("source")
-    tag = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
+    tag = start_of_target(splicer, target, prefix, language)
     inner = (*target_tag(without_prefix(tag, "its")), *pieces, f"</{prefix}target>", Quality("proposal", prefix))
     if target:
         proposals = (each for each in unit.elements("alt-trans") if each.get("origin") == MEMORY)
@@ -179,11 +190,11 @@ def segmented_pieces(splicer: Splicer, node: Node) -> list[str | Segment]:
     return [piece for piece in inner.pieces(node.inner, node.inner_end) if isinstance(piece, str | Segment)]
 
 
-def place_in_segment(splicer: Splicer, unit: Node, source: Node, target: Node | None) -> None:
+def place_in_segment(splicer: Splicer, unit: Node, source: Node, target: Node | None, language: str) -> None:
     """Put the target of a segment of XLIFF 2, and its state."""
     prefix = source.name.removesuffix("source")
     tag = splicer.raw(unit.start, unit.inner)
-    start = opened(splicer.raw(target.start, target.inner)) if target else f"<{prefix}target>"
+    start = start_of_target(splicer, target, prefix, language)
     before = (
         splicer.raw(unit.inner, target.start)
         if target

@@ -248,7 +248,9 @@ def router(service: Service) -> APIRouter:
         answer: JsonObject = {"translatedFileUrl": f"{request.base_url}download_file/{key}{suffix.lower()}"}
         results = [result for own in found for result in own]
         n_cut = sum(result.truncated for result in results)
-        notes = [*document.notes, *notes_of(n_cut, [r.missing for r in results], [r.read_as for r in results])]
+        pairs = zip(document.segments, results, strict=bool(results))  # none without a model
+        n_empty = sum(bool(segment.text) and not result.text.strip() for segment, result in pairs)
+        notes = [*document.notes, *notes_of(n_cut, n_empty, [r.missing for r in results], [r.read_as for r in results])]
         return answer | ({"notes": notes} if notes else {})
 
     @routes.get("/translate_file/progress/{key}", include_in_schema=False)

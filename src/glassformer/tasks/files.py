@@ -135,9 +135,13 @@ def translate_document(
     n_exact = similarities.count(1)
     n_doubtful = sum(origin.is_doubtful for origin in origins)
     n_cut = sum(translation.is_truncated and not translation.is_untranslated for translation in translations)
+    n_empty = sum(bool(segment.text) and not text.strip() for segment, text in zip(segments, texts, strict=True))
     return data, TranslatedFile(
         Path(), len(segments), n_kept, n_doubtful, n_exact, len(similarities) - n_exact,
-        (*document.notes, *notes_of(n_cut, [t.missing for t in translations], [t.read_as for t in translations])),
+        (
+            *document.notes,
+            *notes_of(n_cut, n_empty, [t.missing for t in translations], [t.read_as for t in translations]),
+        ),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from glassformer.documents.codes import ABBREVIATIONS
+from glassformer.documents.words import continues_letter
 from glassformer.tokens.tokenizer import Tokenizer
 
 # End of a sentence: closing punctuation, optional closing quotes or brackets, then space; or full-width punctuation,
@@ -15,6 +16,9 @@ SENTENCE_END = re.compile(
 ABBREVIATED = re.compile(rf"(?<!(?!_)\w)(?:[^\W\d_]|\d{{1,2}}|{'|'.join(ABBREVIATIONS)})\.$")
 """Text before a point that probably ends no sentence: a letter, an ordinal, or a frequent abbreviation."""
 MAX_ABBREVIATION = 10
+
+MAX_TOKENS_OF_LETTER = 4
+"""Maximum number of tokens of a character: those of its bytes in UTF-8."""
 
 CLAUSE_ENDS = (",", ";", ":", "，", "、", "；", "：", "،", "؛")
 """After which a sentence is cut that is too long and has no spaces."""
@@ -57,16 +61,22 @@ def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], Non
 
 def split_ids(ids: list[int], tokenizer: Tokenizer, limit: int) -> Iterator[list[int]]:
     """Split token ids into parts of at most `limit`: in the second half of the part before a word start, after the end
-    of a clause, or else not within a character.
+    of a clause, or else not within a letter.
     """
     while len(ids) > limit:
         ends = range(limit, limit // 2, -1)
         end = next((i for i in ends if tokenizer.starts_word(ids[i])), 0)
         end = end or next((i for i in ends if tokenizer.decode(ids[:i]).endswith(CLAUSE_ENDS)), 0)
-        end = end or next((i for i in ends if not tokenizer.decode(ids[:i]).endswith("\ufffd")), limit)
+        end = end or next((i for i in ends if is_between_letters(ids, i, tokenizer)), limit)
         yield ids[:end]
         ids = ids[end:]
     yield ids
+
+
+def is_between_letters(ids: list[int], position: int, tokenizer: Tokenizer) -> bool:
+    """Whether a position in token ids is not within a letter, nor between it and its marks."""
+    before, after = tokenizer.decode(ids[:position]), tokenizer.decode(ids[position : position + MAX_TOKENS_OF_LETTER])
+    return not before.endswith("\ufffd") and not continues_letter(before[-1:] + after[:1], 1)
 
 
 def sentences(text: str, fits: Callable[[str], bool]) -> Iterator[tuple[str, str]]:

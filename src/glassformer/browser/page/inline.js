@@ -1,11 +1,11 @@
 // Spans within a text, taken out before it is translated and put back by word alignment. Counterpart: documents/inline.py and documents/spans.py.
 
-import { HAS_UNSPACED, UNSPACED_SIGN, unitSpans } from "./sentences.js";
+import { HAS_UNSPACED, UNSPACED_SIGN, continuesLetter, unitSpans } from "./sentences.js";
 import { continuesWord } from "./terms.js";
 import { strip } from "./text.js";
 
-const AFTER_SPAN = " \t,.;:!?)]}–—-";
-const BEFORE_SPAN = " \t([{–—-";
+const AFTER_SPAN = " \t,.;:!?)]}>–—-";
+const BEFORE_SPAN = " \t([{<–—-";
 const FINAL = ".!?…。！？";
 /** @type {Record<string, string>} */
 const FULL_WIDTH_ENDS = { ".": "。", "!": "！", "?": "？" };
@@ -14,7 +14,8 @@ const OPENING_MARKS = "([{«“„‘\"'¿¡（「『";
 const OPENING = ["(", "[", "{", "«", "“", "（", "「", "『"];
 const MAX_TOKEN = 256;
 const MORE_AFTER = "=/\\@_.&#?-";
-const ENTITIES = ["&amp;", "&lt;", "&gt;"];
+const [LESS, GREATER] = ["&lt;", "&gt;"];
+const ENTITIES = ["&amp;", LESS, GREATER];
 const MAX_WINDOW = 1000; // characters that patterns are applied to at once
 
 /** @param {string} character */
@@ -82,6 +83,8 @@ export class Inline {
     this.tokenBefore = new RegExp(`(?:${patterns.token})$`, "u");
     this.between = whole("between");
     this.entity = whole("entity");
+    this.address = new RegExp(patterns.address_of_unit, "u");
+    this.cutEntity = new RegExp(patterns.cut_entity, "u");
     this.technicalBefore = whole("technical_before");
     this.technicalAfter = whole("technical_after");
   }
@@ -96,7 +99,8 @@ export class Inline {
     if (left.length === MAX_TOKEN || right.length === MAX_TOKEN) return ["", ""];
     const begin = left.replace(/^[([{<"']+/u, "");
     const first = this.technicalBefore.test(begin) ? begin : "";
-    const last = cut(right, ".,;:!?)]}>\"'");
+    let last = cut(right, ".,;:!?)]}>\"'");
+    if (right[last.length] === ";" && this.cutEntity.test(last)) last += ";";
     const goesOn = first === "/" || /[\p{L}\p{N}]/u.test(first);
     return [first, this.technicalAfter.test(last) || (goesOn && last !== "" && MORE_AFTER.includes(last[0])) ? last : ""];
   }
@@ -221,14 +225,14 @@ export class Inline {
       core += text.slice(position, a);
       const [before, after] = [lastOf(text.slice(0, a)), firstOf(text.slice(b))];
       if (isSpace(before) && isSpace(after)) core = rightStrip(core);
-      else if (continuesWord(before + after, before.length)) core += " ";
+      else if (continuesWord(before + after, before.length) && !continuesLetter(before, after)) core += " ";
       const isTag = this.wholeTag.test(text.slice(a, b));
       const [joinedBefore, joinedAfter] = [before, after].map((c) => c !== "" && (isTag ? !isSpace(c) : isWord(c) && !HAS_UNSPACED.test(c)));
       this.closing.lastIndex = b;
       const units = unitSpans(core);
       const begun = units.length && !isSpace(lastOf(core)) && after !== "" && !isSpace(after) ? core.slice(...units.at(-1)) : "";
-      const afterOpening = begun !== "" && [...begun].every((sign) => OPENING_MARKS.includes(sign));
-      const punctuationAfter = this.closing.exec(text)?.[0] ?? "";
+      const afterOpening = begun !== "" && [...begun.replaceAll(LESS, "(")].every((sign) => OPENING_MARKS.includes(sign));
+      const punctuationAfter = text.startsWith(GREATER, b) ? ">" : this.closing.exec(text)?.[0] ?? "";
       const [signBefore, signAfter] = [before, after].map((c) => (isTag || this.isPlain(c) ? "" : c));
       const around = lastOf(rightStrip(text.slice(Math.max(begin, a - 2), a))) + firstOf(leftStrip(text.slice(b, Math.min(b + 2, end))));
       const last = rightStrip(text.slice(Math.max(begin, a - MAX_TOKEN), a)).at(-1) ?? "";
@@ -263,7 +267,19 @@ export class Inline {
   alignedPositions({ core, inner }, translation, aligned) {
     const [nSource, nTarget] = [core, translation].map((text) => unitSpans(text).length);
     const links = aligned.length ? aligned : Array.from({ length: nSource }, (_, word) => [word, Math.floor(word * nTarget / nSource)]);
-    return this.positions(inner, links.filter(([, target]) => target < nTarget), nTarget);
+    const places = this.addresses(translation);
+    const copied = [...this.addresses(core)].filter(([address]) => places.has(address)).map(([address, word]) => [word, places.get(address)]);
+    const others = links.filter(([s, t]) => t < nTarget && !copied.some(([word, place]) => word === s || place === t));
+    return this.positions(inner, [...others, ...copied], nTarget);
+  }
+
+  /**
+   * The addresses in a text, each with the index of its unit.
+   * @param {string} text @returns {Map<string, number>}
+   */
+  addresses(text) {
+    const found = unitSpans(text).map(([start, end]) => this.address.exec(text.slice(start, end))?.[0]);
+    return new Map(found.flatMap((address, i) => (address ? [[address, i]] : [])));
   }
 
   /**
@@ -304,7 +320,11 @@ export class Inline {
         texts.push(isJoined ? span.text : ` ${span.text}`);
       } else {
         let at = units[place][0];
-        while (span.afterOpening && at < units[place][1] - 1 && OPENING_MARKS.includes(output[at])) at += 1;
+        while (span.afterOpening && at < units[place][1] - 1) {
+          const isLess = output.startsWith(LESS, at);
+          if (!isLess && !OPENING_MARKS.includes(output[at])) break;
+          at += isLess ? LESS.length : 1;
+        }
         offsets.push(at);
         const isStart = this.wholeTag.test(span.text) && !span.text.startsWith("</") && !span.text.endsWith("/>");
         const isJoined = span.joinedAfter || (span.afterOpening && span.punctuationAfter !== "") || (span.joinedBefore && isStart)
@@ -401,14 +421,19 @@ function betweenPunctuation(text, end, span) {
   const begin = beforePunctuation(text, end, BREAKS + span.punctuationAfter);
   const [mark, after] = [span.markBefore, span.punctuationAfter.slice(0, 1)];
   const nMarks = after === mark && !leftStrip(text.slice(end)).startsWith(after) ? 2 : 1;
-  const run = text.slice(begin, end);
-  return mark && run.split(mark).length > nMarks ? begin + run.indexOf(mark) + 1 : begin;
+  const parts = text.slice(begin, end).split(mark);
+  return mark && parts.length > nMarks ? begin + parts.slice(0, -nMarks).join(mark).length + 1 : begin;
 }
 
 /** @param {string} text @param {number} end @param {string} punctuation */
 function beforePunctuation(text, end, punctuation) {
   let at = end;
-  while (at && punctuation.includes(text[at - 1]) && !ENTITIES.some((entity) => text.slice(0, at).endsWith(entity))) at -= 1;
+  const endsWith = (entity) => text.slice(0, at).endsWith(entity);
+  while (at) {
+    if (endsWith(GREATER) && punctuation.includes(">")) at -= GREATER.length;
+    else if (ENTITIES.some(endsWith) || !punctuation.includes(text[at - 1])) break;
+    else at -= 1;
+  }
   return at;
 }
 

@@ -2,7 +2,7 @@
 
 import { wordWeights } from "./alignment.js";
 import { lengthPenalty } from "./search.js";
-import { HAS_UNSPACED, UNSPACED_SIGN, unitSpans } from "./sentences.js";
+import { HAS_UNSPACED, UNSPACED_SIGN, continuesLetter, unitSpans } from "./sentences.js";
 import { SPACE, strip } from "./text.js";
 
 const MAX_WORDS = 16; // words of an output at which edits are tried if none is known to be aligned to the term
@@ -31,7 +31,7 @@ export function continuesWord(text, position) {
   if (position <= 0 || position >= text.length) return false;
   const [before, after] = [[...text.slice(Math.max(0, position - 2), position)].at(-1), [...text.slice(position, position + 2)][0]];
   if (!isWord(before) || !isWord(after)) return false;
-  return /\p{M}/u.test(after) || KATAKANA.test(before + after) || !HAS_UNSPACED.test(before + after);
+  return continuesLetter(before, after) || KATAKANA.test(before + after) || !HAS_UNSPACED.test(before + after);
 }
 
 /**

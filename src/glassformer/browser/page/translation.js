@@ -7,7 +7,7 @@ import { wordsWithConfidence } from "./confidence.js";
 import { Inline, matches } from "./inline.js";
 import { distribution, headOf, layersOf, record } from "./record.js";
 import { Searches, search } from "./search.js";
-import { UNSPACED_SIGN, spaceAfter, unitSpans } from "./sentences.js";
+import { UNSPACED_SIGN, continuesLetter, spaceAfter, unitSpans } from "./sentences.js";
 import { KnownWords } from "./spelling.js";
 import { Glossary, unmet, withTerms } from "./terms.js";
 import { split, strip, wordsIn } from "./text.js";
@@ -15,6 +15,7 @@ import { split, strip, wordsIn } from "./text.js";
 const CLAUSE_ENDS = [",", ";", ":", "，", "、", "；", "：", "،", "؛"]; // after which a sentence without spaces is cut
 const MAX_EXAMINED = 20000; // characters at the end of a text, for repetitions
 const MAX_ABBREVIATION = 10; // characters
+const MAX_TOKENS_OF_LETTER = 4; // of one byte in UTF-8 each
 const REPEATED_NGRAMS = [3, 2];
 const MAX_BEAM = 64;
 
@@ -254,11 +255,18 @@ export class Translator {
       const ends = Array.from({ length: limit - Math.floor(limit / 2) }, (_, i) => limit - i);
       const endsWith = (i, texts) => texts.some((text) => this.tokenizer.decode(ids.slice(0, i)).endsWith(text));
       const end = ends.find((i) => this.tokenizer.startsWord(ids[i])) ?? ends.find((i) => endsWith(i, CLAUSE_ENDS))
-        ?? ends.find((i) => !endsWith(i, ["\ufffd"])) ?? limit;
+        ?? ends.find((i) => !endsWith(i, ["\ufffd"]) && !this.isWithinLetter(ids, i)) ?? limit;
       parts.push(ids.slice(0, end));
       ids = ids.slice(end);
     }
     return [...parts, ids];
+  }
+
+  /** Whether a position in token ids is between a letter and its marks. @param {number[]} ids @param {number} position */
+  isWithinLetter(ids, position) {
+    const before = this.tokenizer.decode(ids.slice(0, position));
+    const after = this.tokenizer.decode(ids.slice(position, position + MAX_TOKENS_OF_LETTER));
+    return continuesLetter([...before.slice(-2)].at(-1) ?? "", [...after.slice(0, 2)][0] ?? "");
   }
 
   /**

@@ -61,15 +61,29 @@ export function isDraft({ start, text }, position) {
 
 const SPACE = "\\p{White_Space}\\x1c-\\x1f"; // as of Python; \s differs
 const OPENING = "(\\[{«“„‘\"'¿¡（「『";
-const WITH_LETTER = "[\\u1039\\u17d2].|[\\u0e30-\\u0e3a\\u0e45-\\u0e4e\\u0eb0-\\u0ebc\\u0ec6-\\u0ece\\u102b-\\u103e\\u1056-\\u1059\\u17b4-\\u17d3\\u17ddぁぃぅぇぉっゃゅょゎ\\u3099-\\u309eー々]";
-const LETTER = `[\\u30a0-\\u30ff]+|[\\u0e40-\\u0e44\\u0ec0-\\u0ec4]?[${UNSPACED}](?:${WITH_LETTER})*`;
+const BEFORE_LETTER = "\\u0e40-\\u0e44\\u0ec0-\\u0ec4"; // vowels that are written before their consonant
+const STACKING = "\\u1039\\u17d2"; // the consonant after it is below the one before
+const MARKS = "\\u0e30-\\u0e3a\\u0e45\\u0e47-\\u0e4e\\u0eb0-\\u0ebc\\u0ec8-\\u0ece\\u102b-\\u103e\\u1056-\\u1059\\u105e-\\u1060\\u1062-\\u1064"
+  + "\\u1067-\\u106d\\u1071-\\u1074\\u1082-\\u108d\\u108f\\u109a-\\u109d\\u17b4-\\u17d3\\u17dd\\u3099\\u309a\\u0300-\\u036f\\u200c\\u200d"
+  + "\\ufe00-\\ufe0f\\u{1f3fb}-\\u{1f3ff}\\u{e0100}-\\u{e01ef}"; // what a reader sees as part of the letter before it
+const WITH_ANY = `[${STACKING}][${UNSPACED}]|[${MARKS}]`;
+const WITH_LETTER = `${WITH_ANY}|[\\u0e46\\u0ec6ぁぃぅぇぉっゃゅょゎ\\u309b-\\u309eー々]`;
+const LETTER = `[\\u30a0-\\u30ff][\\u30a0-\\u30ff${MARKS}]*|[${BEFORE_LETTER}${STACKING}]?[${UNSPACED}](?:${WITH_LETTER})*`;
+const ENTITY = "&(?:amp;)*(?:amp|lt|gt);"; // a sign as it is escaped in a file
 const SPACED = new RegExp(`[^${SPACE}]+`, "gu");
 const UNIT = new RegExp(
-  `[${OPENING}]{0,4}(?:${LETTER})[^\\p{L}\\p{N}_${SPACE}${UNSPACED}${OPENING}]*`
-    + `|[^${SPACE}${UNSPACED}]+?(?=[${SPACE}]|[${OPENING}]{0,4}[${UNSPACED}]|$)`, "gu",
+  `[${OPENING}]{0,4}(?:${LETTER})(?:${ENTITY}|[^\\p{L}\\p{N}_${SPACE}${UNSPACED}${OPENING}]|${WITH_ANY})*`
+    + `|[^${SPACE}${UNSPACED}](?:${WITH_ANY}|[^${SPACE}${UNSPACED}])*?(?=[${SPACE}]|[${OPENING}]{0,4}(?![${MARKS}])[${UNSPACED}]|$)`, "gu",
 );
+const PART_OF_LETTER = new RegExp(`^(?:[${BEFORE_LETTER}${STACKING}][${UNSPACED}]|.[${MARKS}]|\\u200d.)$`, "su");
 export const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
 export const UNSPACED_SIGN = new RegExp(`^[${UNSPACED}\\u3001-\\u303f\\uff01-\\uff65]`, "u"); // with those of full width
+
+/**
+ * Whether a reader sees two characters as one letter. Counterpart: documents/words.py.
+ * @param {string} before @param {string} after
+ */
+export const continuesLetter = (before, after) => /^\p{M}/u.test(after) || PART_OF_LETTER.test(before + after);
 
 /**
  * The parts of a text between white space, with their positions.
