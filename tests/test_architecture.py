@@ -90,6 +90,19 @@ def test_every_module_has_a_docstring():
         assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
+def test_files_of_text_have_the_same_line_breaks_on_all_systems():
+    """Windows would write "\\r\\n": other bytes, and lines that `doctor` calls errors."""
+    for path in SRC.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call):
+                continue
+            name, options = ast.unparse(call.func), {option.arg for option in call.keywords}
+            arguments = [value.value for value in call.args if isinstance(value, ast.Constant)]
+            is_stream = arguments[:1] in ([1], [2])  # standard output and standard error
+            if name.endswith("write_text") or (name.endswith("open") and {"w", "a", "x"} & {*arguments}):
+                assert "encoding" not in options or "newline" in options or is_stream, (path, call.lineno)
+
+
 def test_the_documented_layers_are_those_of_the_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")

@@ -299,8 +299,8 @@ def test_the_folders_that_a_save_makes_are_flushed_with_the_saved_one(tmp_path, 
 
 def test_the_manifest_comes_back_when_all_files_of_a_model_are_flushed(tmp_path, monkeypatch):
     calls = []
-    rename, flush = os.rename, checkpoint.sync_folder
-    monkeypatch.setattr(os, "rename", lambda old, new: (calls.append(Path(new).name), rename(old, new)))
+    replace, flush = os.replace, checkpoint.sync_folder
+    monkeypatch.setattr(os, "replace", lambda old, new: (calls.append(Path(new).name), replace(old, new)))
     monkeypatch.setattr(checkpoint, "sync_folder", lambda folder: (calls.append("flush"), flush(folder)))
     for removal in ([], ["flush"]):  # a second time, the manifest is removed first
         calls.clear()
@@ -370,6 +370,22 @@ def test_a_model_is_saved_into_a_folder_with_other_files(tmp_path):
         verify(tmp_path)
         assert value_in(tmp_path) == value
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", MANIFEST, "model.safetensors", "run.toml"]
+
+
+def test_a_model_replaces_another_where_renaming_does_not_replace_files(tmp_path, monkeypatch):
+    """As on Windows."""
+    renamed = os.rename
+
+    def rename(old, new):
+        if os.path.exists(new):
+            raise FileExistsError(errno.EEXIST, "File exists", str(new))
+        renamed(old, new)
+
+    save_into_folder(tmp_path, contents(1.0))
+    monkeypatch.setattr(os, "rename", rename)
+    save_into_folder(tmp_path, contents(2.0))
+    verify(tmp_path)
+    assert value_in(tmp_path) == 2.0
 
 
 def test_after_a_kill_during_save_into_folder_the_model_is_complete_or_has_no_manifest(tmp_path, monkeypatch):

@@ -92,9 +92,9 @@ def save_into_folder(folder: Path, contents: Contents) -> None:
             (folder / MANIFEST).unlink()
             sync_folder(folder)
         for name in contents:
-            os.rename(temporary / name, folder / name)
+            os.replace(temporary / name, folder / name)
         sync_folder(folder)
-        os.rename(temporary / MANIFEST, folder / MANIFEST)
+        os.replace(temporary / MANIFEST, folder / MANIFEST)
         sync_folder(folder)
         temporary.rmdir()
     except (OSError, safetensors.SafetensorError) as error:

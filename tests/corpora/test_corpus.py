@@ -168,7 +168,12 @@ def test_missing_file_is_an_error(tmp_path):
     assert f"{tmp_path / 'no.txt'}: no such file" in refusal(read_lines(tmp_path / "no.txt"))
 
 
-def test_folder_is_an_error(tmp_path):
+@pytest.mark.parametrize("error", [IsADirectoryError, PermissionError])  # the second on Windows
+def test_folder_is_an_error(tmp_path, monkeypatch, error):
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr(Path, "open", refuse)
     assert f"{tmp_path}: is a folder" in refusal(read_lines(tmp_path))
 
 

@@ -306,6 +306,8 @@ def test_a_document_that_was_written_before_a_kill_is_done(model, documents, tmp
             "Leave it out",
         ),
         (["translate", "{x}.gz", "--cache", "c", "--out", "o", "--temperature", "1"], "each sample is", "Leave it out"),
+        (["translate", "{x}.gz", "--tag", "formal", "--out", "o"], "not trained with it", "without a tag"),
+        (["translate", "{x}.md", "--shortlist", "--out", "o"], "no vocabulary shortlist", "glassformer shortlist"),
         (["run", "--cache", "c"], "--cache: for files, and none is named", "FILE … --out"),
         (["translate", "--shard", "1/2"], "--shard: for files, and none is named", "FILE … --out"),
         (["translate", "{x}.gz", "--shard", "3/2", "--out", "o"], "--shard 3/2: expected I/N", "1/8"),

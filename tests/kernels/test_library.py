@@ -31,6 +31,17 @@ def test_a_damaged_library_is_not_used(folder):
     assert library.LIBRARY in reason
 
 
+def test_a_library_that_the_system_does_not_name_is_named(folder, monkeypatch):
+    """As on Windows."""
+
+    def refuse(path):
+        raise OSError("[WinError 193] %1 is not a valid Win32 application")
+
+    (folder / library.LIBRARY).write_bytes(b"\x7fELF damaged")
+    monkeypatch.setattr(library, "Kernels", refuse)
+    assert f"{folder / library.LIBRARY} cannot be used: [WinError 193]" in library.load()[1]
+
+
 @pytest.mark.skipif(not (library.FOLDER / library.LIBRARY).exists(), reason="no C compiler")
 def test_a_library_of_other_sources_is_not_used(folder, monkeypatch):
     (folder / library.LIBRARY).write_bytes((BUILT / library.LIBRARY).read_bytes())

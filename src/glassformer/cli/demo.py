@@ -69,4 +69,4 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
     text = "".join(f"{english}\t{french}\n" for english, french in pairs)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")

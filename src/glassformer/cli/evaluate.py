@@ -122,7 +122,8 @@ def evaluate(
     else:
         lines, scores = task.evaluate(examples, decoding)
     if out:
-        out.write_text("".join(re.sub(r"[\r\n]+", " ", line) + "\n" for line in lines), encoding="utf-8")
+        text = "".join(re.sub(r"[\r\n]+", " ", line) + "\n" for line in lines)
+        out.write_text(text, encoding="utf-8", newline="\n")
     intervals = {}
     if interval:
         for name, (statistics, metric_from_sums) in task.bootstrap_statistics(lines, examples, **bleu).items():

@@ -259,7 +259,7 @@ def write_page(path: Path, page: str) -> None:
         UserError: the path cannot be written.
     """
     try:
-        path.write_text(page, encoding="utf-8")
+        path.write_text(page, encoding="utf-8", newline="\n")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}.\n  Name a file in a folder that can be written to.") from None
     print(f"-> {path} ({path.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)

@@ -17,6 +17,7 @@ from glassformer.errors import ConfigError, CorpusError
 from glassformer.tasks.base import AnyTask
 from glassformer.tasks.memories import memory_of
 from glassformer.tasks.registry import load
+from glassformer.tasks.steps import check_options
 from glassformer.tasks.terms import terms_of
 from glassformer.tasks.texts import Warn, no_op
 from glassformer.tasks.translated import Translation, record_of
@@ -124,14 +125,16 @@ def prepare_translator(
     *,
     quiet: bool,
 ) -> None:
-    """Read what the options name, so that an error in it is reported before the text is read: the glossary, the models
-    of the ensemble, and the translation memory, whose size is printed.
+    """Read what the options name, so that an error in it is reported before the text is read and a folder is made: the
+    glossary, the models of the ensemble, and the translation memory, whose size is printed. What the model must have
+    for the options is checked.
 
     Raises:
         ConfigError: it cannot be used.
     """
     terms_of(options, languages_of(translator))
     join_ensemble(translator, ensemble, device)
+    check_options(translator, options)
     memory = memory_of(translator, options)
     if memory and not quiet:
         print(f"Memory: {len(memory):,} texts.", file=sys.stderr)

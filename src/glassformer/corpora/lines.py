@@ -98,9 +98,9 @@ def open_bytes(path: Path) -> BinaryIO:
         return path.open("rb")
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file.\n  Check the path and the current folder.") from None
-    except IsADirectoryError:
-        raise CorpusError(f"{path}: is a folder, not a file.\n  Name the text file inside it.") from None
-    except PermissionError:
+    except (IsADirectoryError, PermissionError):  # the second on Windows, for folders too
+        if path.is_dir():
+            raise CorpusError(f"{path}: is a folder, not a file.\n  Name the text file inside it.") from None
         raise CorpusError(
             f"{path}: permission denied.\n  Make it readable: chmod u+r {shlex.quote(str(path))}"
         ) from None

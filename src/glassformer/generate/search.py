@@ -185,7 +185,7 @@ class BeamSearch:
         if self.report is not None or self.generators is not None:
             may_end[:] = True
         # The sentences of which nothing ends are continued with the best `beam` extensions.
-        keep, done = np.arange(len(self.alive)), dict[int, list[Hypothesis]]()
+        keep, done = np.arange(len(self.alive), dtype=np.int64), dict[int, list[Hypothesis]]()
         selected = (keep[:, None] * n + np.arange(beam)).ravel()
         if may_end.any():
             is_continued, columns = np.ones(len(self.alive), bool), selected.reshape(-1, beam)

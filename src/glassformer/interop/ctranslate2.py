@@ -47,7 +47,7 @@ def save(task: AnyTask, folder: Path) -> str:
     save_model(task.model, tokens, folder)
     what = ""
     if isinstance(task, GeneratesText) and task.shortlist:
-        (folder / VOCABULARY_MAP).write_text(vocabulary_map(task.shortlist, tokens), encoding="utf-8")
+        (folder / VOCABULARY_MAP).write_text(vocabulary_map(task.shortlist, tokens), encoding="utf-8", newline="\n")
         what = ", with the vocabulary shortlist (use_vmap=True)"
     if task.kind == "encoder":
         what = (

@@ -41,7 +41,7 @@ def export_verified(folder: Path, out: Path, to: Format, src: Path | None = None
     with checkpoint.replace_folder(out) as temporary:
         contents = target.save(task, temporary)
         for name, text in export_tokenizer(task).items():
-            (temporary / name).write_text(text, encoding="utf-8")
+            (temporary / name).write_text(text, encoding="utf-8", newline="\n")
         agreement: Agreement = compare(task, target.load(temporary, task), sources)
         try:
             agreement.check()

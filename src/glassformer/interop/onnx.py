@@ -59,7 +59,7 @@ def save(task: AnyTask, folder: Path) -> str:
         **({"id2label": dict(enumerate(task.labels))} if task.has_classes else {}),
         **({"pooling": "first" if task.takes_first else "mean"} if isinstance(task, SentenceEmbedder) else {}),
     }  # fmt: skip
-    (folder / "config.json").write_text(checkpoint.to_json(config), encoding="utf-8")
+    (folder / "config.json").write_text(checkpoint.to_json(config), encoding="utf-8", newline="\n")
     return f"{' and '.join(names)} for ONNX Runtime"
 
 

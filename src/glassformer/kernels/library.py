@@ -79,7 +79,7 @@ def load() -> tuple[Kernels | None, str]:
     try:
         kernels = Kernels(path)
     except (OSError, AttributeError) as error:
-        return None, f"PyTorch, because the library of the kernels cannot be used: {error}"
+        return None, f"PyTorch, because {path} cannot be used: {error}"
     if wanted:
         kernels.select(wanted)
     return kernels, f"C library, instruction set {kernels.variant}" + (

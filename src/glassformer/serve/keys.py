@@ -115,7 +115,7 @@ def add_key(path: Path, name: str) -> str:
     tables[name] = {"sha256": hash_of(key)}
     try:
         path.touch(mode=0o600)
-        path.write_text(tomli_w.dumps(tables), encoding="utf-8")
+        path.write_text(tomli_w.dumps(tables), encoding="utf-8", newline="\n")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}.") from None
     return key

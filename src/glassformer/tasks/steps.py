@@ -168,6 +168,7 @@ def check_options(task: "TextToTextTask[Any]", options: DecodeConfig) -> None:
         raise ConfigError(
             "this model has no confidence.\n  Add it: glassformer calibrate FOLDER --src dev.en --ref dev.fr"
         )
+    tag_of(task, options)
 
 
 def tag_of(task: AnyTask, options: DecodeConfig) -> list[int]:

@@ -41,7 +41,7 @@ def launch(config: TrainConfig, *, quiet: bool) -> None:
             logging.getLogger(name).setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder, environment_of_processes(n):
         options = Path(folder, "options.toml")
-        options.write_text(config.to_toml(), encoding="utf-8")
+        options.write_text(config.to_toml(), encoding="utf-8", newline="\n")
         settings = LaunchConfig(
             min_nodes=1, max_nodes=1, nproc_per_node=n, max_restarts=0, run_id=uuid.uuid4().hex,
             rdzv_backend="c10d", rdzv_endpoint="localhost:0", local_addr="localhost",

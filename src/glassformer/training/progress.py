@@ -47,9 +47,9 @@ class Reporter:
         """Whether a file could not be written."""
         self.targets_name = "tokens"
         """What the targets of the loss are called."""
-        self.log_file = open(folder / "train.log", "a", encoding="utf-8")
+        self.log_file = open(folder / "train.log", "a", encoding="utf-8", newline="\n")
         truncate_records(folder / "metrics.jsonl", step)
-        self.metrics_file = open(folder / "metrics.jsonl", "a", encoding="utf-8")
+        self.metrics_file = open(folder / "metrics.jsonl", "a", encoding="utf-8", newline="\n")
         self.console = Console(file=sys.stderr)
         self.bar: Progress | None = None
         self.last_plain_s = time.monotonic()
@@ -161,7 +161,7 @@ def truncate_records(path: Path, step: int) -> None:
         except (ValueError, KeyError):
             continue
     temporary = path.with_name(".metrics.tmp")
-    temporary.write_text("".join(kept), encoding="utf-8")
+    temporary.write_text("".join(kept), encoding="utf-8", newline="\n")
     os.replace(temporary, path)
 
 
