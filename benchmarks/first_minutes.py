@@ -2,7 +2,9 @@
 
 As many trainings run at a time as there are cores; nothing else must run. A training that FOLDER has is not repeated.
 
-usage: python -m benchmarks.first_minutes DATA FOLDER
+usage: python -m benchmarks.first_minutes DATA FOLDER [ROW ...]
+
+ROW: the beginning of names of rows. Default: all.
 """
 
 import json
@@ -14,15 +16,17 @@ from benchmarks.quality import corpus_of, glassformer, score, train_side_by_side
 
 COMMON = "--preset tiny --vocab-size 8000 --threads 1 --minutes 6"
 MUON = "--optimizer muon --lr 8e-3 --batch-tokens 800"
+NO_CHANGES = "--augment 0"
 
 ROWS = {
     "LSTM with attention, its preset": "--family rnn",
     "LSTM with attention, small batches, dropout 0.02": "--family rnn --lr 5e-3 --batch-tokens 800 --dropout 0.02",
-    "Transformer, Adam, dropout 0.25": "--optimizer adam --lr 3e-3 --batch-tokens 1500 --dropout 0.25",
-    "Transformer, Muon, small batches, dropout 0.25": f"{MUON} --dropout 0.25",
-    "Transformer, Muon, small batches, dropout 0.02": f"{MUON} --dropout 0.02",
+    "Transformer, Adam, dropout 0.25": f"--optimizer adam --lr 3e-3 --batch-tokens 1500 --dropout 0.25 {NO_CHANGES}",
+    "Transformer, Muon, small batches, dropout 0.25": f"{MUON} --dropout 0.25 {NO_CHANGES}",
+    "Transformer, Muon, small batches, dropout 0.02": f"{MUON} --dropout 0.02 {NO_CHANGES}",
     "Transformer, Muon, small batches, dropout 0.02, augmented": f"{MUON} --dropout 0.02 --augment 0.38",
     "Transformer, its preset": "",
+    "Transformer, its preset, not augmented": NO_CHANGES,
 }
 """Options of each training, besides COMMON."""
 
@@ -32,9 +36,10 @@ def main():
     corpus, files = corpus_of(data, "multi30k-de"), folder / "data"
     write(corpus, files)
 
-    folders = {name: folder / name.replace(",", "").replace(" ", "-").lower() for name in ROWS}
+    names = [name for name in ROWS if not sys.argv[3:] or name.startswith(tuple(sys.argv[3:]))]
+    folders = {name: folder / name.replace(",", "").replace(" ", "-").lower() for name in names}
     trainings = train_side_by_side(
-        {name: (corpus, files, folders[name], *COMMON.split(), *options.split()) for name, options in ROWS.items()}
+        {name: (corpus, files, folders[name], *COMMON.split(), *ROWS[name].split()) for name in names}
     )
     rows = {}
     for name, training in trainings.items():
