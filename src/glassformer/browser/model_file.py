@@ -40,6 +40,8 @@ from glassformer.version import __version__
 
 FORMAT = 1
 ALIGNMENT = 64
+STRIP = 8
+"""Columns of a weight that lie together in WebAssembly: kernels/product.h."""
 RuntimeT = TypeVar("RuntimeT", RuntimeModel, RuntimeEncoder)
 SIZES = ("n_layers", "n_encoder_layers", "n_decoder_layers", "n_heads", "d_model")
 
@@ -61,7 +63,7 @@ class TableFile:
         assert key is not None
         if key not in self.offsets:
             self.offsets[key] = self.size
-            self.arrays.append(array)
+            self.arrays.append(in_strips(array) if array.ndim == 4 else array)
             self.size += array.nbytes + -array.nbytes % ALIGNMENT
         return self.offsets[key]
 
@@ -69,6 +71,12 @@ class TableFile:
         """The content."""
         for array in self.arrays:
             yield np.ascontiguousarray(array).tobytes() + bytes(-array.nbytes % ALIGNMENT)
+
+
+def in_strips(panels: Array) -> Array:
+    """The panels of a weight of bytes in the order of WebAssembly: [n / 64][64 / STRIP][k / 4][STRIP][4]."""
+    n, k, width, bytes_ = panels.shape
+    return panels.reshape(n, k, width // STRIP, STRIP, bytes_).transpose(0, 2, 1, 3, 4)
 
 
 def model_file(task: AnyTask, name: str = "") -> bytes:

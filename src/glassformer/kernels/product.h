@@ -1,7 +1,8 @@
 /* Product of bytes: y[r][c] = activation(scale_r * scale_c * sum_k (a[r][k] - 128) w[c][k] + bias_c), or y + residual.
 
 a: uint8 [rows][k], 128 added; or, if the inputs are not negative, all of 0..255 and nothing added.
-w: int8 [n / 64][k / 4][64][4]: panels of 64 columns, in which the 4 bytes that one instruction multiplies are adjacent.
+w: int8 [n / 64][64 / STRIP][k / 4][STRIP][4]: panels of 64 columns, in which the 4 bytes that one instruction
+multiplies are adjacent.
 The sums are exact, in 32 bits, so they do not depend on the instruction set. A tile of TILE_ROWS rows and TILE_COLUMNS
 columns is kept in registers while k runs. */
 #ifndef PRODUCT_H
@@ -11,6 +12,11 @@ columns is kept in registers while k runs. */
 #include "rows.h"
 #include "vector.h"
 
+#if defined(__wasm__) /* has no instruction that requests memory, which is read fastest in order: by strips of a tile */
+#define STRIP 8
+#else
+#define STRIP PANEL
+#endif
 #define MIN_ROWS 48 /* for fewer, reading the weights takes longer than the product */
 
 /* For each instruction set: Sums, a vector of 32-bit sums; SUMS, the number of them for TILE_COLUMNS columns; repeat,
@@ -75,7 +81,6 @@ INLINE Sums dot(Sums s, int8x16_t a, int8x16_t w) { return vdotq_s32(s, a, w); }
    It is exact as u8 x i8 (x86 with VNNI), or with -DSIGNED as i8 x i8 (Arm); the page tests which, and else takes SIMD. */
 #define TILE_ROWS 4
 #define TILE_COLUMNS 8
-#define ONE_ROW 2
 #define SUMS 2
 typedef v128_t Sums;
 #if defined(SIGNED)
@@ -91,7 +96,6 @@ INLINE Sums dot(Sums s, Sums a, Sums w) { return wasm_i32x4_relaxed_dot_i8x16_i7
 #elif defined(__wasm_simd128__) /* products of 16 bits, added in pairs: two sums for each column */
 #define TILE_ROWS 2
 #define TILE_COLUMNS 8
-#define ONE_ROW 2
 #define SUMS 4
 #define SUMS_STEP 2
 #define FINISH(a, b) wasm_i32x4_add(wasm_i32x4_shuffle(a, b, 0, 2, 4, 6), wasm_i32x4_shuffle(a, b, 1, 3, 5, 7))
@@ -120,16 +124,7 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #else
 #define MAX_TILE TILE_ROWS
 #endif
-#if !defined(ONE_ROW)
-#define ONE_ROW 1 /* tiles of TILE_COLUMNS that a single row takes together */
-#endif
-#if defined(__wasm__) /* has no instruction that requests memory: a byte is read */
-#define REQUEST(p) ((void)*(const volatile int8_t *)(p))
-#define REQUESTS(rows) 1
-#else
-#define REQUEST(p) __builtin_prefetch(p, 0, 3)
-#define REQUESTS(rows) (rows < TILE_ROWS) /* for more rows, `prefetch` does */
-#endif
+#define REQUESTS(rows) (STRIP == PANEL && rows < TILE_ROWS) /* for more rows, `prefetch` does */
 #if !defined(FINISH)
 #define SUMS_STEP 1
 #define FINISH(a, b) (a)
@@ -179,26 +174,27 @@ __attribute__((noinline)) static void wide_tile(int rows, const uint8_t *a, int6
 /* Sums of `rows` (a constant) rows and one panel -> out[row][64]
 
 With few rows, there are few operations for each byte of the weights, and memory decides: it is read fastest in order. A
-tile of fewer columns than the panel has does not read the panel in order, so it requests the next one meanwhile. */
+tile of fewer columns than a strip has does not read it in order, so it requests the next panel meanwhile. */
 INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, const int8_t *next, int64_t k,
                     int32_t *out) {
-  const int columns = rows == 1 ? ONE_ROW * TILE_COLUMNS : TILE_COLUMNS, sums = columns / TILE_COLUMNS * SUMS;
-  const int8_t *ahead = columns < PANEL ? next : panel + 4096;
-  for (int c = 0; c < PANEL; c += columns) {
-    const int8_t *w = panel + 4 * c;
-    Sums s[MAX_TILE][ONE_ROW * SUMS];
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < sums; j++) s[i][j] = (Sums){0};
-    for (int64_t at = 0; at < k; at += 4, w += 4 * PANEL) {
-      if (REQUESTS(rows)) UNROLL for (int j = 0; j < columns; j += 16) REQUEST(ahead + c * k + at * columns + 4 * j);
-      __typeof__(weights(w)) factors[ONE_ROW * SUMS];
-      UNROLL for (int j = 0; j < sums; j++) factors[j] = weights(w + j * WEIGHTS_STEP);
+  const int8_t *ahead = TILE_COLUMNS < PANEL ? next : panel + 4096;
+  for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
+    const int8_t *w = panel + c / STRIP * STRIP * k + c % STRIP * 4;
+    Sums s[MAX_TILE][SUMS];
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = (Sums){0};
+    for (int64_t at = 0; at < k; at += 4, w += 4 * STRIP) {
+      if (REQUESTS(rows))
+        UNROLL for (int j = 0; j < TILE_COLUMNS; j += 16)
+          __builtin_prefetch(ahead + c * k + at * TILE_COLUMNS + 4 * j, 0, 3);
+      __typeof__(weights(w)) factors[SUMS];
+      UNROLL for (int j = 0; j < SUMS; j++) factors[j] = weights(w + j * WEIGHTS_STEP);
       UNROLL for (int i = 0; i < rows; i++) {
         __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
-        UNROLL for (int j = 0; j < sums; j++) s[i][j] = dot(s[i][j], bytes, factors[j]);
+        UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, factors[j]);
       }
     }
     UNROLL for (int i = 0; i < rows; i++) {
-      UNROLL for (int j = 0; j < sums; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
+      UNROLL for (int j = 0; j < SUMS; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
         Sums x = FINISH(s[i][j], s[i][j + SUMS_STEP - 1]);
         memcpy(out + i * PANEL + c + j / SUMS_STEP * sizeof x / 4, &x, sizeof x);
       }
@@ -377,9 +373,9 @@ INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, int6
 /* out = one column of a weight of k inputs, up to a multiple of 64. */
 static void load_column(const int8_t *w, const float *scales, int64_t column, int64_t k, float *out) {
   int64_t panels = divide_up(k, PANEL);
-  const int8_t *bytes = w + column / PANEL * PANEL * PANEL * panels + column % PANEL * 4;
+  const int8_t *bytes = w + column / STRIP * STRIP * PANEL * panels + column % STRIP * 4;
   for (int64_t i = 0; i < panels * PANEL; i += 4)
-    for (int j = 0; j < 4; j++) out[i + j] = bytes[i * PANEL + j] * scales[column];
+    for (int j = 0; j < 4; j++) out[i + j] = bytes[i * STRIP + j] * scales[column];
 }
 
 static void product(Thread t, Phase *phase, const Op *op, const Program *p, const Rows *r) {

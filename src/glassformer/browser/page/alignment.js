@@ -7,7 +7,7 @@ const N_NORMALIZATIONS = 3;
 const JUMP = 0.5;
 const MIN_JUMP = 0.02;
 const MIN_EMISSION = 1e-4;
-const PANEL = 64;
+const STRIP = 8; // columns whose weights lie together: kernels/product.h
 /** @type {Projection[]} */
 const PROJECTIONS = ["queries", "keys", "values"];
 
@@ -37,11 +37,11 @@ function wordsOfTokens(text, tokenizer, words) {
  */
 function column(model, [panels, scale], index, n) {
   const k = padded(n);
-  const bytes = new Int8Array(model.kernels.memory.buffer, model.base + panels + Math.floor(index / PANEL) * k * PANEL, k * PANEL);
+  const bytes = new Int8Array(model.kernels.memory.buffer, model.base + panels + Math.floor(index / STRIP) * k * STRIP, k * STRIP);
   const factor = model.floats(scale, index + 1)[index];
-  const at = 4 * (index % PANEL);
+  const at = 4 * (index % STRIP);
   const weights = zeros(n);
-  for (let i = 0; i < n; i += 1) weights[i] = bytes[(i >> 2) * 4 * PANEL + at + (i & 3)] * factor;
+  for (let i = 0; i < n; i += 1) weights[i] = bytes[(i >> 2) * 4 * STRIP + at + (i & 3)] * factor;
   return weights;
 }
 
