@@ -54,6 +54,15 @@ def test_the_translation_appears_while_one_types(small_translator, tabs, file):
     assert not tab.get_by_role("button", name="Code", exact=True).is_visible()
 
 
+def test_the_page_says_which_words_were_read_otherwise(tabs, file):
+    tab = opened(tabs, file)
+    typed(tab, "The blakc cat sat on the couch.")
+    status = tab.get_by_text("Words that the training text does not have, read as: blakc → black.")
+    status.wait_for()
+    typed(tab, "The black cat.")
+    status.wait_for(state="hidden")
+
+
 def test_a_word_has_alternatives_and_partners(tabs, file):
     tab = opened(tabs, file)
     typed(tab, "The black cat sat on the couch.")

@@ -4,6 +4,10 @@ import glassformer as gf
 from glassformer.corpora.spelling import KnownWords
 from glassformer.corpora.terms import Glossary, Term, protect_pattern
 from glassformer.decode_config import DecodeConfig
+from glassformer.documents.notes import notes_of
+from glassformer.serve.libretranslate import response
+from glassformer.serve.translation import Translate
+from glassformer.serve.worker.results import translated
 from glassformer.tasks.confidence import N_FEATURES, Confidence
 from glassformer.tasks.continuations import continuations
 from glassformer.tasks.terms import Terms
@@ -72,6 +76,16 @@ def test_alternatives_are_those_of_the_right_words():
         for text in (WRITTEN, RIGHT)
     )
     assert [t.text for t in found] == [t.text for t in expected]
+
+
+def test_notes_of_files_and_answers_of_the_server_name_the_words():
+    nbest = with_words().translate([WRITTEN])[0]
+    assert list(notes_of(0, 0, [()], [nbest[0].read_as])) == [
+        "words read as known ones (2): blakc as black, selpt as slept"
+    ]
+    body = Translate(q=WRITTEN, source="en", target="de")
+    assert response(body, [translated([nbest], [])], None)["readAs"] == [*READ_AS]
+    assert "readAs" not in response(body, [translated([with_words().translate([RIGHT])[0]], [])], None)
 
 
 def test_a_folder_has_the_words(tmp_path):

@@ -25,7 +25,8 @@ def notes_of(
     if lacking := [terms for terms in missing if terms]:
         yield f"{len(lacking):,} without a term of the glossary: {first_of(chain(*lacking))}"
     if read := [pair for pairs in read_as for pair in pairs]:
-        yield f"{len(read):,} words read as known ones: {first_of(f'{written} as {word}' for written, word in read)}"
+        examples = first_of(f"{written} as {word}" for written, word in read)
+        yield f"words read as known ones ({len(read):,}): {examples}"
 
 
 def first_of(names: Iterable[str]) -> str:
