@@ -64,7 +64,10 @@ def test_translated_entries_are_pairs_and_the_log_says_what_was_left_out(tmp_pat
 def test_the_reverse_languages_swap_the_sides(tmp_path, name):
     path = write(tmp_path / name, FILES[name])
     assert pairs(path, languages=("en", "de")) == [("The cat", "Die Katze")]
-    assert pairs(path, languages=("de", "en"))[0] == ("Die Katze", "The cat")
+    lines = []
+    assert pairs(path, languages=("de", "en"), log=lines.append)[0] == ("Die Katze", "The cat")
+    # A memory has no direction.
+    assert ("entries the other way round, by the languages that the file names" in lines[0]) == (name != "a.tmx")
 
 
 @pytest.mark.parametrize("name", ["a.xlf", "a.po"])

@@ -50,6 +50,8 @@ class Counts:
     """What was used of the entries of files, and what was left out."""
 
     states: Counter[str] = field(default_factory=Counter)
+    n_swapped: int = 0
+    """Entries of files that translate in the other direction."""
     files: int = 0
     languages: Languages = ("", "")
     first_path: str = ""
@@ -65,6 +67,7 @@ class Counts:
         """Count an entry."""
         self.languages = self.languages if any(self.languages) else unit.languages
         self.states[unit.state] += 1
+        self.n_swapped += unit.is_swapped
 
     def warning(self) -> str:
         """What a person should know of files that were left out; an empty text if none was."""
@@ -87,6 +90,8 @@ class Counts:
             left_out.append(f"{self.states['fuzzy']:,} fuzzy or made by a machine (--fuzzy uses them)")
         files = self.first_path if self.files == 1 else f"{self.files:,} files"
         rest = f"; left out: {', '.join(left_out)}" if left_out else ""
+        if self.n_swapped:
+            rest += f"; {self.n_swapped:,} entries the other way round, by the languages that the file names"
         return f"{files}: {n_used:,} pair{'s' * (n_used != 1)}{which}{rest}."
 
 

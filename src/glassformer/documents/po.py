@@ -270,4 +270,4 @@ def po_units(name: str, data: bytes, languages: tuple[str, str]) -> Iterator[Uni
         for src, tgt in pairs:
             state = message.state if tgt else "empty"
             texts = " ".join(src.split()), " ".join(tgt.split())
-            yield Unit(*(texts[::-1] if swapped else texts), state, source.line, found)
+            yield Unit(*(texts[::-1] if swapped else texts), state, source.line, found, is_swapped=swapped)

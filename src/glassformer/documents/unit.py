@@ -18,3 +18,5 @@ class Unit:
     """Languages as the file has them."""
     marked: tuple[str, str] | None = None
     """Both texts with a character for each code, if they have the same codes."""
+    is_swapped: bool = False
+    """The file translates in the other direction, by the languages that it names."""

@@ -231,4 +231,4 @@ def xliff_units(name: str, data: bytes, languages: tuple[str, str]) -> Iterator[
         if swapped:
             contents.reverse()
         src, tgt = map(plain, contents)
-        yield Unit(src, tgt, state, line + 1, found, marked_pair(*contents))
+        yield Unit(src, tgt, state, line + 1, found, marked_pair(*contents), swapped)
