@@ -52,7 +52,7 @@ ORDER = 5
 """Largest number of letters of an n-gram."""
 
 ALPHABET = 60
-"""Number of letters, the most frequent ones, that are tried in place of others."""
+"""Number of letters, the most frequent ones, with which a letter is replaced, or that are added."""
 
 NOUNS_HAVE_CAPITALS = ("de", "lb")
 """Languages in which a capital within a sentence does not tell a name."""

@@ -330,7 +330,7 @@ def between_punctuation(text: str, end: int, span: Inner) -> int:
 
 
 def before_punctuation(text: str, end: int, punctuation: str) -> int:
-    """Offset of the punctuation that a part of a text ends with. Entities are not cut; one stands for `>`."""
+    """Offset of the punctuation that a part of a text ends with. Entities are not cut; `&gt;` is the sign `>`."""
     while end:
         if text.endswith(GREATER, 0, end) and ">" in punctuation:
             end -= len(GREATER)

@@ -157,12 +157,9 @@ def response(body: Translate, answers: Sequence[Translated], found: Sequence[Jso
             result[name] = values(attrgetter(name))
     if (continuations := answers[0].continuations) is not None:
         result["continuations"] = [continuation_record(continuation) for continuation in continuations]
-    for name, field in (
-        ("readAs", "read_as"),
-        *((name, name) for name in ("missing", "untranslated", "truncated", "match")),
-    ):
-        if any(getattr(answer, field) for answer in answers):
-            result[name] = values(attrgetter(field))
+    for name in ("read_as", "missing", "untranslated", "truncated", "match"):
+        if any(getattr(answer, name) for answer in answers):
+            result["readAs" if name == "read_as" else name] = values(attrgetter(name))
     return result
 
 

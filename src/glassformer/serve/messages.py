@@ -31,7 +31,7 @@ class Translated(Message):
     others: list[str] = []
     """The next best translations."""
     read_as: list[tuple[str, str]] = []
-    """Words of the text with a typing error, and what the model was given in their place."""
+    """Words with a typing error, each with the word that the model was given instead."""
     missing: list[str] = []
     """Terms of the glossary that are not in the translation."""
     untranslated: bool = False

@@ -217,7 +217,7 @@ def line_of(
 def repaired(
     task: "TextToTextTask[Any]", text: str, options: DecodeConfig, terms: Terms | None
 ) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """A text without its typing errors; and words that had one, each with the word in its place."""
+    """A text without its typing errors; and the words that had one, each with the word that replaced it."""
     readings = [] if options.keep_spelling else task.readings(text, terms)
     for reading in readings:
         text = reading.in_text(text)

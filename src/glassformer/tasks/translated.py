@@ -25,7 +25,7 @@ class Translation:
     recased: bool = False
     """The model was given the text, which is in capitals or in title case, in the case that it knows."""
     read_as: tuple[tuple[str, str], ...] = ()
-    """Words of the source with a typing error, and what the model was given in their place."""
+    """Words with a typing error, each with the word that the model was given instead."""
     missing: tuple[str, ...] = ()
     """Terms of the glossary that are in the source and not in the translation."""
     ids: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class TranslationRecord(Record, total=False):
     recased: bool
     """True if the input is in capitals or in title case, and the model was given it in the case that it knows."""
     read_as: list[list[str]]
-    """Words with a typing error, and what the model was given in their place, if there are any."""
+    """Words with a typing error, each with the word that the model was given instead, if there are any."""
     missing: list[str]
     """Terms of the glossary that are in the source and not in the translation, if there are any."""
     match: JsonObject

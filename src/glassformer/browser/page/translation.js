@@ -81,7 +81,7 @@ export class Translator {
   }
 
   /**
-   * A text without its typing errors; and words that had one, each with the word in its place.
+   * A text without its typing errors; and the words that had one, each with the word that replaced it.
    * @param {string} text @param {Glossary} [glossary] @returns {[text: string, readAs: [written: string, word: string][]]}
    */
   repaired(text, glossary) {
