@@ -39,6 +39,9 @@ declare global {
   interface String {
     toWellFormed(): string;
   }
+  interface ArrayBuffer {
+    transfer?(size: number): ArrayBuffer;
+  }
   interface Uint8ArrayConstructor {
     fromBase64?(text: string): Bytes;
   }

@@ -9,7 +9,7 @@ query, limited to [-reach, reach]; null: none. Nothing is copied when hypotheses
 #include "vector.h"
 
 #define KEYS 4    /* keys processed together */
-#define CHUNK 64  /* features of the values processed together */
+#define CHUNK (LANES == 4 ? 32 : 64) /* features of the values processed together, in 8 registers or fewer */
 #define LOWEST -1e30f
 
 typedef struct {
@@ -35,12 +35,13 @@ INLINE void attention_scores(const Attention *a, int64_t first, int64_t last, co
       const float *q = queries + (head - first) * padded;
       int64_t at = (a->group == 1 ? head : head / a->group) * a->d_head;
       V s[KEYS][PARTS];
-      UNROLL for (int i = 0; i < KEYS; i++) UNROLL for (int j = 0; j < PARTS; j++) s[i][j] = all(0);
-      for (int64_t f = 0; f < padded; f += 16)
-        UNROLL for (int j = 0; j < PARTS; j++) {
-          V x = load(q + f + j * LANES);
-          UNROLL for (int i = 0; i < KEYS; i++) s[i][j] += x * load_cached(a->keys, key[i] + at + f + j * LANES, is_half);
+      UNROLL for (int j = 0; j < PARTS; j++) { /* one after the other: registers hold the sums of one part */
+        UNROLL for (int i = 0; i < KEYS; i++) s[i][j] = all(0);
+        for (int64_t f = j * LANES; f < padded; f += 16) {
+          V x = load(q + f);
+          UNROLL for (int i = 0; i < KEYS; i++) s[i][j] += x * load_cached(a->keys, key[i] + at + f, is_half);
         }
+      }
       V4 four = transpose_sum(s);
       memcpy(scores + (head - first) * width + t, &four, sizeof four);
     }

@@ -82,6 +82,7 @@ INLINE Sums dot(Sums s, int8x16_t a, int8x16_t w) { return vdotq_s32(s, a, w); }
 #define TILE_ROWS 4
 #define TILE_COLUMNS 8
 #define SUMS 2
+#define PARTS_OF_SUMS(rows) ((rows) > 2 ? 1 : 4 / (rows))
 typedef v128_t Sums;
 #if defined(SIGNED)
 INLINE Sums repeat(const uint8_t *a) {
@@ -125,6 +126,10 @@ INLINE Sums dot(Sums s, Shorts a, Shorts w) {
 #define MAX_TILE TILE_ROWS
 #endif
 #define REQUESTS(rows) (STRIP == PANEL && rows < TILE_ROWS) /* for more rows, `prefetch` does */
+#define MAX_PARTS 4
+#if !defined(PARTS_OF_SUMS) /* into which sums are divided, so that several products of few rows run at a time */
+#define PARTS_OF_SUMS(rows) 1
+#endif
 #if !defined(FINISH)
 #define SUMS_STEP 1
 #define FINISH(a, b) (a)
@@ -178,22 +183,27 @@ tile of fewer columns than a strip has does not read it in order, so it requests
 INLINE void tile_of(const int rows, const uint8_t *a, int64_t stride, const int8_t *panel, const int8_t *next, int64_t k,
                     int32_t *out) {
   const int8_t *ahead = TILE_COLUMNS < PANEL ? next : panel + 4096;
+  const int n_parts = PARTS_OF_SUMS(rows);
   for (int c = 0; c < PANEL; c += TILE_COLUMNS) {
     const int8_t *w = panel + c / STRIP * STRIP * k + c % STRIP * 4;
-    Sums s[MAX_TILE][SUMS];
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = (Sums){0};
-    for (int64_t at = 0; at < k; at += 4, w += 4 * STRIP) {
-      if (REQUESTS(rows))
-        UNROLL for (int j = 0; j < TILE_COLUMNS; j += 16)
-          __builtin_prefetch(ahead + c * k + at * TILE_COLUMNS + 4 * j, 0, 3);
-      __typeof__(weights(w)) factors[SUMS];
-      UNROLL for (int j = 0; j < SUMS; j++) factors[j] = weights(w + j * WEIGHTS_STEP);
-      UNROLL for (int i = 0; i < rows; i++) {
-        __typeof__(repeat(a)) bytes = repeat(a + i * stride + at);
-        UNROLL for (int j = 0; j < SUMS; j++) s[i][j] = dot(s[i][j], bytes, factors[j]);
+    Sums parts[MAX_PARTS][MAX_TILE][SUMS], (*s)[SUMS] = parts[0];
+    UNROLL for (int part = 0; part < n_parts; part++)
+      UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < SUMS; j++) parts[part][i][j] = (Sums){0};
+    for (int64_t at = 0; at < k; at += 4 * n_parts)
+      UNROLL for (int part = 0; part < n_parts; part++, w += 4 * STRIP) {
+        if (REQUESTS(rows))
+          UNROLL for (int j = 0; j < TILE_COLUMNS; j += 16)
+            __builtin_prefetch(ahead + c * k + at * TILE_COLUMNS + 4 * j, 0, 3);
+        __typeof__(weights(w)) factors[SUMS];
+        UNROLL for (int j = 0; j < SUMS; j++) factors[j] = weights(w + j * WEIGHTS_STEP);
+        UNROLL for (int i = 0; i < rows; i++) {
+          __typeof__(repeat(a)) bytes = repeat(a + i * stride + at + 4 * part);
+          UNROLL for (int j = 0; j < SUMS; j++) parts[part][i][j] = dot(parts[part][i][j], bytes, factors[j]);
+        }
       }
-    }
     UNROLL for (int i = 0; i < rows; i++) {
+      UNROLL for (int j = 0; j < SUMS; j++)
+        UNROLL for (int part = 1; part < n_parts; part++) s[i][j] = (Sums)((I)s[i][j] + (I)parts[part][i][j]);
       UNROLL for (int j = 0; j < SUMS; j += SUMS_STEP) { /* one by one: a copy of the array would keep it in memory */
         Sums x = FINISH(s[i][j], s[i][j + SUMS_STEP - 1]);
         memcpy(out + i * PANEL + c + j / SUMS_STEP * sizeof x / 4, &x, sizeof x);
@@ -336,6 +346,29 @@ INLINE void begin_panel(const Weight *w, int64_t p) {
 #endif
 }
 
+/* Sums of bytes, or of floats, -> y. */
+INLINE void finish(const Weight *w, int64_t row, int rows, int64_t p, const int32_t *sums, const float *floats, float *y,
+                   int64_t y_stride, const float *residual, const int is_relu) {
+  const float *scales = w->scales + row;
+  for (int j = 0; j < PANEL; j += LANES) {
+    V bias = load(w->bias + p * PANEL + j), scale = all(0);
+    I offset = {0};
+    if (w->scale) {
+      scale = load(w->scale + p * PANEL + j);
+      memcpy(&offset, w->offset + p * PANEL + j, sizeof offset);
+      offset *= w->added;
+    }
+    for (int i = 0; i < rows; i++) {
+      I s;
+      memcpy(&s, sums + i * PANEL + j, sizeof s);
+      V v = w->scale ? __builtin_convertvector(s - offset, V) * (scales[i] * scale) + bias
+                     : load(floats + i * PANEL + j) + bias;
+      if (residual) v += load(residual + i * y_stride + j);
+      store(y + i * y_stride + j, is_relu ? larger(v, all(0)) : v);
+    }
+  }
+}
+
 /* Rows [row, row + rows) of panel p -> y, of which consecutive rows are `y_stride` floats apart; so are those of
    `residual`, which is added unless it is null. next: see `tile`. */
 INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, int64_t next, float *y, int64_t y_stride,
@@ -349,23 +382,9 @@ INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, int6
   else if (w->wide) wide_tile(rows, a, w->stride, w->k, w->wide, sums);
 #endif
   else tile(rows, a, w->stride, w->bytes + p * w->panel_size, w->bytes + next * w->panel_size, w->k, sums);
-  for (int j = 0; j < PANEL; j += LANES) {
-    V bias = load(w->bias + p * PANEL + j), scale = all(0);
-    I offset = {0};
-    if (w->scale) {
-      scale = load(w->scale + p * PANEL + j);
-      memcpy(&offset, w->offset + p * PANEL + j, sizeof offset);
-      offset *= w->added;
-    }
-    for (int i = 0; i < rows; i++) {
-      I s;
-      memcpy(&s, sums + i * PANEL + j, sizeof s);
-      V v = w->scale ? __builtin_convertvector(s - offset, V) * (w->scales[row + i] * scale) + bias
-                     : load(floats + i * PANEL + j) + bias;
-      if (residual) v += load(residual + i * y_stride + j);
-      store(y + i * y_stride + j, w->activation == RELU ? larger(v, all(0)) : v);
-    }
-  }
+  if (residual) finish(w, row, rows, p, sums, floats, y, y_stride, residual, 0);
+  else if (w->activation == RELU) finish(w, row, rows, p, sums, floats, y, y_stride, NULL, 1);
+  else finish(w, row, rows, p, sums, floats, y, y_stride, NULL, 0);
   if (w->activation > RELU)
     for (int i = 0; i < rows; i++) activate(w->activation, y + i * y_stride, PANEL, y + i * y_stride);
 }

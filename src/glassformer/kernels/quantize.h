@@ -6,6 +6,21 @@ x: n floats, padded with zeros to a multiple of 64; so is q. columns, if not nul
 #define QUANTIZE_H
 #include "vector.h"
 
+/* 16 integers of 0..255 */
+INLINE void store_bytes(uint8_t *to, const I *x) {
+#if LANES == 16
+  _mm_storeu_si128((void *)to, _mm512_cvtepi32_epi8((__m512i)x[0]));
+#elif defined(__wasm_simd128__)
+  v128_t low = wasm_i16x8_narrow_i32x4((v128_t)x[0], (v128_t)x[1]), high = wasm_i16x8_narrow_i32x4((v128_t)x[2], (v128_t)x[3]);
+  wasm_v128_store(to, wasm_u8x16_narrow_i16x8(low, high));
+#else
+  for (int j = 0; j < PARTS; j++) {
+    B bytes = __builtin_convertvector(x[j], B);
+    memcpy(to + j * LANES, &bytes, sizeof bytes);
+  }
+#endif
+}
+
 static void quantize(const float *x, const float *columns, int64_t n, int is_positive, uint8_t *q, float *scale) {
   const float round = 12582912.f; /* 1.5 * 2^23: adding it rounds to an integer, in the low bits */
   V m[PARTS], not_finite = all(0);
@@ -23,16 +38,14 @@ static void quantize(const float *x, const float *columns, int64_t n, int is_pos
   *scale = max / top;
   V factor = all(top / max);
   int32_t zero = is_positive ? 0 : 128;
-  for (int64_t i = 0; i < n; i += LANES) {
-    V v = load(x + i);
-    if (columns) v *= load(columns + i);
-    I rounded = (I)(v * factor + round) - 0x4b400000 + zero;
-#if LANES == 16
-    _mm_storeu_si128((void *)(q + i), _mm512_cvtepi32_epi8((__m512i)rounded));
-#else
-    B bytes = __builtin_convertvector(rounded, B);
-    memcpy(q + i, &bytes, sizeof bytes);
-#endif
+  for (int64_t i = 0; i < n; i += 16) {
+    I rounded[PARTS];
+    UNROLL for (int j = 0; j < PARTS; j++) {
+      V v = load(x + i + j * LANES);
+      if (columns) v *= load(columns + i + j * LANES);
+      rounded[j] = (I)(v * factor + round) - 0x4b400000 + zero;
+    }
+    store_bytes(q + i, rounded);
   }
 }
 #endif

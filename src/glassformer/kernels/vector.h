@@ -29,7 +29,7 @@ the width of the vectors. */
 typedef float V __attribute__((vector_size(4 * LANES)));
 typedef int32_t I __attribute__((vector_size(4 * LANES)));
 typedef uint32_t U __attribute__((vector_size(4 * LANES))); /* for sums that may overflow, as of the bits of NaN */
-typedef uint16_t H __attribute__((vector_size(2 * LANES)));
+typedef int16_t H __attribute__((vector_size(2 * LANES))); /* signed: the sign is extended to 32 bits */
 typedef uint8_t B __attribute__((vector_size(LANES)));
 typedef float V4 __attribute__((vector_size(16)));
 typedef struct { V v __attribute__((packed)); } __attribute__((may_alias)) AnyV; /* at any address */
@@ -151,9 +151,8 @@ INLINE V load_half(const uint16_t *p) {
 #elif defined(__aarch64__)
   return (V)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 #else /* the exponent's bias differs by 112 */
-  I h = __builtin_convertvector(((const AnyH *)p)->v, I), sign = (h & 0x8000) << 16;
-  V x = (V)((h & 0x7fff) << 13) * 0x1p112f;
-  return (V)((I)x | sign);
+  I h = __builtin_convertvector(((const AnyH *)p)->v, I);
+  return (V)((h << 13) & (int32_t)0x8fffe000) * 0x1p112f;
 #endif
 }
 INLINE void store_half(uint16_t *p, V x) {

@@ -43,6 +43,7 @@ const METHODS = {
     const kernels = new Kernels(builds[build]);
     const { header, base } = await (model ? received(kernels, [model], size, sum) : fetched(kernels, url, size, sum, (n) => postMessage({ id, part: n / size })))
       .catch((error) => { throw error instanceof OutOfMemory ? error : new Error(!model && error instanceof TypeError ? "noServer" : "damaged"); });
+    if (model) /** @type {ArrayBuffer} */ (model.buffer).transfer?.(0); // its memory is free now, not some time later
     const tokenizer = tokenizerOf(header.tokenizer);
     if (OF_ENCODERS[header.task]) task = new OF_ENCODERS[header.task](new Encoder(kernels, header, base), tokenizer);
     else if (OF_DECODERS[header.task]) task = new OF_DECODERS[header.task](kernels, header, base, tokenizer);
