@@ -382,7 +382,7 @@ INLINE void product_tile(const Weight *w, int64_t row, int rows, int64_t p, int6
   else if (w->wide) wide_tile(rows, a, w->stride, w->k, w->wide, sums);
 #endif
   else tile(rows, a, w->stride, w->bytes + p * w->panel_size, w->bytes + next * w->panel_size, w->k, sums);
-  if (residual) finish(w, row, rows, p, sums, floats, y, y_stride, residual, 0);
+  if (residual) finish(w, row, rows, p, sums, floats, y, y_stride, residual, w->activation == RELU);
   else if (w->activation == RELU) finish(w, row, rows, p, sums, floats, y, y_stride, NULL, 1);
   else finish(w, row, rows, p, sums, floats, y, y_stride, NULL, 0);
   if (w->activation > RELU)

@@ -150,7 +150,7 @@ INLINE V load_half(const uint16_t *p) {
   return (V)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
 #elif defined(__aarch64__)
   return (V)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
-#else /* the exponent's bias differs by 112 */
+#else /* the exponent's bias differs by 112; of the copies of the sign, the first one stays */
   I h = __builtin_convertvector(((const AnyH *)p)->v, I);
   return (V)((h << 13) & (int32_t)0x8fffe000) * 0x1p112f;
 #endif
