@@ -12,8 +12,8 @@ from glassformer.documents.words import unit_spans
 from glassformer.errors import ConfigError
 from glassformer.tasks.confidence import N_FEATURES, Confidence, word_features, words_in
 from glassformer.tasks.continuations import begins_word, continuations
+from glassformer.tasks.joining import space_after
 from glassformer.tasks.splitting import SENTENCE_END, split_text
-from glassformer.tasks.steps import space_after
 from glassformer.tasks.terms import Terms, edits
 from tests.tasks.test_terms import translator
 

@@ -14,9 +14,9 @@ from glassformer.generate.request import Decoding, Sources
 from glassformer.tasks.alignment import align
 from glassformer.tasks.casing import is_capitals, upper
 from glassformer.tasks.code_positions import in_known_case
+from glassformer.tasks.joining import join
 from glassformer.tasks.steps import (
     add_alignment,
-    join,
     output_of,
     parts_of,
     repaired,

@@ -3,7 +3,6 @@ errors, change capitals, split, decode, decode again what repeats itself, put in
 memory, confidence, put back capitals and what stays, alignment.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,6 @@ from glassformer.corpora.repetition import may_repeat, repeats
 from glassformer.corpora.terms import unmet
 from glassformer.decode_config import DecodeConfig, Precision
 from glassformer.documents.inline import Detached, put_at
-from glassformer.documents.words import UNSPACED
 from glassformer.errors import ConfigError
 from glassformer.generate.request import Decoding, Sources
 from glassformer.generate.search import Hypothesis
@@ -26,6 +24,7 @@ from glassformer.tasks.base import AnyTask
 from glassformer.tasks.casing import is_capitals, upper
 from glassformer.tasks.code_positions import code_positions, in_known_case
 from glassformer.tasks.confidence import word_features, words_in, words_of
+from glassformer.tasks.joining import join
 from glassformer.tasks.memories import memory_of
 from glassformer.tasks.repair import from_similar, may_be_output, without_spans
 from glassformer.tasks.reranking import by_risk
@@ -37,24 +36,6 @@ from glassformer.tokens.tags import tags_of
 
 if TYPE_CHECKING:
     from glassformer.tasks.translation import TextToTextTask
-
-FULL_WIDTH_END = re.compile(r"[。！？，、；：」』）〉》】]\Z")
-"""Punctuation that has the space after it in itself."""
-UNSPACED_END = re.compile(rf"{UNSPACED.pattern}\Z")
-"""The end of a text in a script without spaces."""
-
-
-def space_after(before: str, space: str) -> str:
-    """The space between two sentences of a translation.
-
-    Args:
-        before: the translation before it.
-        space: white space between the sentences of the source.
-    """
-    if FULL_WIDTH_END.search(before):
-        return "" if space == " " else space
-    return space or ("" if UNSPACED_END.search(before) else " ")
-
 
 REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the
@@ -363,33 +344,6 @@ def join_parts(
         of_line[part.text].append((part, nbest_of_part))
     for index, line in enumerate(lines):
         line.translations = [join(task, line.text, rank, of_line[index], index in repeated) for rank in range(nbest)]
-
-
-def join(
-    task: "TextToTextTask[Any]",
-    source: str,
-    rank: int,
-    parts: Sequence[tuple[Part, Sequence[Output]]],
-    repeated: bool = False,
-) -> Translation:
-    """Join the outputs of rank `rank` of the parts of a text. If a part has fewer, its worst."""
-    selected = [(part, nbest[min(rank, len(nbest) - 1)]) for part, nbest in parts]
-    hypotheses = [output.hypothesis for _, output in selected]
-    text = ""
-    for part, output in selected:
-        text += (space_after(text, part.space) if text else "") + output.text
-    return Translation(
-        source=source,
-        text=text,
-        score=sum(hypothesis.score for hypothesis in hypotheses),
-        tokens=[task.tokenizer.token(i) for hypothesis in hypotheses for i in hypothesis.ids],
-        log_probs=[p for hypothesis in hypotheses for p in hypothesis.log_probs],
-        ids=tuple(i for hypothesis in hypotheses for i in hypothesis.ids),
-        repeated=repeated,
-        is_truncated=any(output.is_truncated for _, output in selected),
-        forced=tuple(form for _, output in selected for form in output.forced),
-        missing=tuple("|".join(r.targets) for part, output in selected for r in unmet(part.required, output.text)),
-    )
 
 
 def with_confidence(task: "TextToTextTask[Any]", translation: Translation) -> Translation:

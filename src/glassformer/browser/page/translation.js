@@ -1,4 +1,4 @@
-// The steps of a translation. Counterparts: tasks/steps.py, tasks/splitting.py, tasks/continuations.py, corpora/words.py.
+// The steps of a translation. Counterparts: tasks/steps.py, tasks/splitting.py, tasks/joining.py, tasks/continuations.py, corpora/words.py.
 
 import { align } from "./alignment.js";
 import { isCapitals, recased, upper } from "./casing.js";
