@@ -147,7 +147,7 @@ def test_every_command_works_in_its_order_and_prints_what_it_should(folder, monk
     for command in COMMANDS:
         # Four tasks need all layers of the preset; word vectors have none.
         layers = {} if "--out many" in command or "skip-gram" in command else {"GLASSFORMER_N_LAYERS": "2"}
-        few = FEW.replace("0.003", "0.01") if "--out spelling" in command else FEW  # its optimizer is Muon
+        few = FEW.replace("0.003", "0.01") if re.search(r"--out (en-fr|spelling) ", command) else FEW  # with Muon
         words, _, source = re.sub(r"--minutes \d+", few, command).partition(" < ")
         stdin = (folder / source.strip()).read_text(encoding="utf-8") if source else ""
         arguments = shlex.split(words)[1:]

@@ -1,5 +1,5 @@
-"""Initialization of weights: the published standard deviation, larger in narrower models; sinusoidal positions;
-residual branches that begin with zeros.
+"""Initialization of weights: the published standard deviation, larger in narrower models; residual branches, smaller in
+deeper models; sinusoidal positions.
 """
 
 import torch
@@ -8,8 +8,7 @@ from torch import nn
 from glassformer.nn.positions import sinusoids
 
 BRANCH_ENDS = ("out_proj.weight", "down.weight")
-"""Ends of the names of the weights of the last layers of residual branches."""
-BIASES_OF_ENDS = ("out_proj.bias", "down.bias")
+"""Ends of the names of the matrices with which residual branches end."""
 
 REFERENCE_D_MODEL = 768
 """d_model of the smallest published BERT and GPT-2."""
@@ -36,15 +35,16 @@ def init_sinusoidal_(positions: nn.Embedding) -> None:
             positions.weight.copy_(4 * initial_std(positions.embedding_dim) * encoding)
 
 
-def zero_branches_(model: nn.Module) -> None:
-    """Set the last layers of residual branches to zero, in place.
+def scale_branches_(layers: nn.ModuleList, n_branches: int) -> None:
+    """Divide the matrices with which residual branches end by the square root of the number of branches, in place.
 
-    Each layer returns its input then, and gradients reach all layers alike; a branch begins to add to its input as it
-    learns. Multi30k, six minutes on one core: +0.7 BLEU (docs/results.md).
+    The sum of all branches is then about as large in deep models as in shallow ones. Translators learn faster.
 
-    Source: Zhang et al. 2019 (Fixup), section 3.
+    Args:
+        n_branches: residual branches of a layer.
+
+    Source: Radford et al. 2019 (GPT-2), section 2.3.
     """
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            if name.endswith((*BRANCH_ENDS, *BIASES_OF_ENDS)):
-                p.zero_()
+    for name, p in layers.named_parameters():
+        if name.endswith(BRANCH_ENDS):
+            p.data.mul_((n_branches * len(layers)) ** -0.5)

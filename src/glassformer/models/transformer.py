@@ -11,6 +11,7 @@ from glassformer.generate.protocol import PAD_TO_MULTIPLE_OF
 from glassformer.model_config import TransformerConfig
 from glassformer.models.decoding import TransformerState
 from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.initialization import scale_branches_
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
@@ -68,10 +69,15 @@ class Transformer(EncoderDecoder):
         self.register_buffer("positions", table, persistent=False)
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform matrices; embeddings with std d_model^-0.5, which is 1 after scaling by d_model^0.5."""
+        """Glorot-uniform matrices, with pre-norm smaller ones at the end of residual branches; embeddings with std
+        d_model^-0.5, which is 1 after scaling by d_model^0.5.
+        """
         for p in self.parameters():
             if p.dim() > 1:
                 nn.init.xavier_uniform_(p)
+        if self.config.pre_norm:
+            scale_branches_(self.encoder, n_branches=2)
+            scale_branches_(self.decoder, n_branches=3)
         for table in (self.embedding, self.encoder_positions, self.decoder_positions):
             if table is not None:
                 nn.init.normal_(table.weight, std=self.config.d_model**-0.5)

@@ -6,10 +6,8 @@ import torch
 
 from glassformer.learning.base import AnyObjective
 from glassformer.learning.embeddings import init_embeddings
-from glassformer.model_config import TransformerConfig
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES
-from glassformer.models.initialization import zero_branches_
 from glassformer.tasks.base import Log
 from glassformer.tasks.registry import load
 from glassformer.tasks.texts import no_op
@@ -69,8 +67,6 @@ def build(
     model = model_class(model_config)
     if base:
         load_matching_weights(model, base, with_head=tuple(base_labels) == tuple(corpus_info.labels))
-    elif isinstance(model_config, TransformerConfig) and model_config.pre_norm:
-        zero_branches_(model)
     task = task_type(model, tokenizer, device, corpus_info.labels)
     objective = objective_type(task)
     objective.configure(config)
