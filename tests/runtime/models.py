@@ -3,6 +3,7 @@
 import torch
 
 from glassformer.models.gpt2 import Gpt2, Gpt2Config
+from glassformer.models.initialization import BRANCH_ENDS
 from glassformer.models.llama import Llama, LlamaConfig
 from glassformer.models.t5 import T5, T5Config
 from glassformer.models.transformer import Transformer, TransformerConfig
@@ -48,9 +49,13 @@ MODELS = {
 
 
 def model_of(name):
-    """A model whose outputs depend on all its weights: gains of norms and biases are random too."""
+    """A model whose outputs depend on all its weights: gains of norms and biases are random too, and branches of a
+    Transformer large."""
     torch.manual_seed(0)
     model = MODELS[name]().eval()
+    for key, p in model.named_parameters() if isinstance(model, Transformer) and model.config.pre_norm else ():
+        if key.endswith(BRANCH_ENDS):
+            torch.nn.init.xavier_uniform_(p)
     for key, p in model.named_parameters():
         if p.dim() == 1:
             torch.nn.init.normal_(p, mean=float(key.endswith("norm.weight")), std=0.3)
