@@ -29,6 +29,7 @@ def file(small_translator, tmp_path_factory):
 def opened(tabs, file, **options):
     tab = tabs(file.as_uri(), OWN, **options)
     tab.wait_for_selector(".translator, [role=alert]:not(:empty)")
+    until(tab, "document.activeElement !== document.body || !document.querySelector('[autofocus]')")
     return tab
 
 

@@ -53,12 +53,12 @@ def model_of(name):
     Transformer large."""
     torch.manual_seed(0)
     model = MODELS[name]().eval()
-    for key, p in model.named_parameters() if isinstance(model, Transformer) and model.config.pre_norm else ():
-        if key.endswith(BRANCH_ENDS):
-            torch.nn.init.xavier_uniform_(p)
+    has_small_branches = isinstance(model, Transformer) and model.config.pre_norm
     for key, p in model.named_parameters():
         if p.dim() == 1:
             torch.nn.init.normal_(p, mean=float(key.endswith("norm.weight")), std=0.3)
+        elif has_small_branches and key.endswith(BRANCH_ENDS):
+            torch.nn.init.xavier_uniform_(p)
     return model
 
 

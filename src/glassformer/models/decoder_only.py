@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from glassformer.model_config import Kind
 from glassformer.models.base import Model
 from glassformer.models.decoding import TransformerState
-from glassformer.models.initialization import BRANCH_ENDS, initial_std
+from glassformer.models.initialization import initial_std, scale_branches_
 from glassformer.nn.attention import Rotary
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import causal_mask
@@ -40,14 +40,14 @@ class DecoderOnly(Model):
         return None
 
     def reset_parameters(self) -> None:
-        """Initialize matrices from a normal distribution, at the end of residual branches times (2 n_layers)^-0.5."""
+        """Initialize matrices from a normal distribution, smaller ones at the end of residual branches."""
         std = initial_std(self.config.d_model)
         for name, p in self.named_parameters():
             if p.dim() > 1:
-                ends_branch = name.endswith(BRANCH_ENDS)
-                nn.init.normal_(p, std=std / (2 * self.config.n_layers) ** 0.5 if ends_branch else std)
+                nn.init.normal_(p, std=std)
             elif name.endswith(".bias"):
                 nn.init.zeros_(p)
+        scale_branches_(self)
 
     def final_norm(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         return self.decoder_norm(x)

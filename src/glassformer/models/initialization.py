@@ -35,16 +35,14 @@ def init_sinusoidal_(positions: nn.Embedding) -> None:
             positions.weight.copy_(4 * initial_std(positions.embedding_dim) * encoding)
 
 
-def scale_branches_(layers: nn.ModuleList, n_branches: int) -> None:
-    """Divide the matrices with which residual branches end by the square root of the number of branches, in place.
+def scale_branches_(layers: nn.Module) -> None:
+    """Divide the matrices with which residual branches end by the square root of their number, in place.
 
-    The sum of all branches is then about as large in deep models as in shallow ones. Translators learn faster.
-
-    Args:
-        n_branches: residual branches of a layer.
+    The sum of all branches is then about as large in deep models as in shallow ones.
 
     Source: Radford et al. 2019 (GPT-2), section 2.3.
     """
-    for name, p in layers.named_parameters():
-        if name.endswith(BRANCH_ENDS):
-            p.data.mul_((n_branches * len(layers)) ** -0.5)
+    ends = [p for name, p in layers.named_parameters() if name.endswith(BRANCH_ENDS)]
+    with torch.no_grad():
+        for p in ends:
+            p.mul_(len(ends) ** -0.5)

@@ -76,8 +76,8 @@ class Transformer(EncoderDecoder):
             if p.dim() > 1:
                 nn.init.xavier_uniform_(p)
         if self.config.pre_norm:
-            scale_branches_(self.encoder, n_branches=2)
-            scale_branches_(self.decoder, n_branches=3)
+            scale_branches_(self.encoder)
+            scale_branches_(self.decoder)
         for table in (self.embedding, self.encoder_positions, self.decoder_positions):
             if table is not None:
                 nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
