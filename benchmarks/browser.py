@@ -1,5 +1,5 @@
-"""Speed of a page that translates by itself, in Chromium and Firefox, relative to the command line's decoder in one
-thread.
+"""Speed of a page that translates by itself, in Chromium, Firefox and WebKit, relative to the command line's decoder in
+one thread.
 
 Sentences one at a time, as in the page; the page, the decoder, and the decoder limited to AVX2 where the processor has
 more, in turn (A B C A B C), medians. Texts and log-probabilities must be equal. Then: size of the file, time from
@@ -10,8 +10,8 @@ press while it shows what happens inside, and of the predictions of each layer, 
 usage: OMP_NUM_THREADS=1 python -m benchmarks.browser NAME=MODEL,SRC ...
 
 MODEL: folder of a translator, or "random": base sizes, a vocabulary of 32,000, outputs as long as their sources. SRC:
-file of sentences, of which the first N_SENTENCES are used. Needs playwright, Chromium and what `benchmarks.firefox`
-names.
+file of sentences, of which the first N_SENTENCES are used. Needs playwright, Chromium, and what
+`benchmarks.firefox` and `benchmarks.webkit` name.
 """
 
 import os
@@ -29,6 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from benchmarks.firefox import Firefox
 from benchmarks.machine import load_own, save
 from benchmarks.models import random_translator
+from benchmarks.webkit import WebKit
 from glassformer.browser import model_file
 from glassformer.browser.page import page
 from glassformer.corpora.lines import read_lines
@@ -93,7 +94,7 @@ def limited(model):
 
 def memory_of_pages(browser):
     """Memory of the largest process of a browser that has pages, in bytes."""
-    option = b"-contentproc" if isinstance(browser, Firefox) else b"--type=renderer"
+    option = getattr(browser, "page_process", b"--type=renderer")
     sizes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -171,16 +172,18 @@ def measure(browser, folder, sentences, path):
 
 @contextmanager
 def browsers():
-    """Chromium and Firefox, by name and version."""
+    """Chromium, Firefox and WebKit, by name and version."""
     from playwright.sync_api import sync_playwright
 
     executable = shutil.which("chromium") or "/usr/bin/chromium"
     with sync_playwright() as play:
         chromium = play.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
         found = {f"Chromium {chromium.version.split('.')[0]}": chromium}
-        firefox = Firefox()
-        found[f"Firefox {firefox.version.split('.')[0]}"] = firefox
         try:
+            firefox = Firefox()
+            found[f"Firefox {firefox.version.split('.')[0]}"] = firefox
+            webkit = WebKit()
+            found[f"WebKitGTK {webkit.version.rpartition('.')[0]}"] = webkit
             yield found
         finally:
             for browser in found.values():

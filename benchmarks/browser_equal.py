@@ -1,5 +1,5 @@
 """Whether a page translates as the command line does in int8: texts, tokens and log-probabilities bit for bit, in
-Chromium and Firefox, with several options, for the lines of a file, those of the tests, and N_HOSTILE of
+Chromium, Firefox and WebKit, with several options, for the lines of a file, those of the tests, and N_HOSTILE of
 benchmarks.serve_xss.
 
 usage: python -m benchmarks.browser_equal NAME=MODEL,SRC[,N_LINES] ...

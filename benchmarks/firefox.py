@@ -15,6 +15,9 @@ PORT = 9333
 class Firefox:
     """A browser without a window."""
 
+    page_process = b"-contentproc"
+    """What the command of a process of a page has."""
+
     def __init__(self):
         import websocket
 
