@@ -94,4 +94,5 @@ class Tab:
 
     def close(self):
         """Close the window."""
-        self.command("DELETE", "/window")
+        others = self.command("DELETE", "/window")
+        self.browser.command("POST", f"{self.browser.session}/window", handle=others[0])
