@@ -68,7 +68,7 @@ class Confidence:
         y = np.array(is_right, float)
         if len(y) < MIN_WORDS or y.min() == y.max():
             raise UserError(
-                f"confidence cannot be fitted to {len(y)} words, {int(y.sum())} of them right.\n"
+                f"confidence cannot be fitted to {len(y):,} words, {int(y.sum()):,} of them right.\n"
                 f"  Give more lines: at least {MIN_WORDS} words, with right and wrong ones."
             )
         mean, scale = features.mean(0), features.std(0) + 1e-6
@@ -222,7 +222,7 @@ def fit_confidence(task: Any, sources: Sequence[str], references: Sequence[str])
     n_words = sum(len(rights) for _, rights in rows)
     if n_words < 2 * MIN_WORDS:
         raise UserError(
-            f"confidence cannot be fitted to {n_words} words and tested.\n"
+            f"confidence cannot be fitted to {n_words:,} words and tested.\n"
             f"  Give more lines: at least {2 * MIN_WORDS} words."
         )
     confidence = Confidence.fit(*stacked(rows))
