@@ -29,7 +29,9 @@ class WebKit:
     """What the command of a process of a page has."""
 
     def __init__(self):
-        browser = next(Path("/usr/lib").glob("*/webkit2gtk-4.*/MiniBrowser"))
+        browser = next(Path("/usr/lib").glob("*/webkit2gtk-4.*/MiniBrowser"), None)
+        if not browser:
+            raise FileNotFoundError("WebKitGTK: install the Debian packages webkit2gtk-driver and xvfb")
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         environment = {**os.environ, "DISPLAY": DISPLAY, "LIBGL_ALWAYS_SOFTWARE": "1", "NO_AT_BRIDGE": "1"}
         self.processes = [
