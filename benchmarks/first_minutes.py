@@ -28,6 +28,8 @@ ROWS = {
     "Transformer, its preset": "",
     "Transformer, its preset, not augmented": NO_CHANGES,
 }
+COMPARED = ("LSTM with attention, small batches, dropout 0.02", "Transformer, its preset")
+ROWS |= {f"{name}, seed {seed}": f"{ROWS[name]} --seed {seed}".strip() for seed in (2, 3) for name in COMPARED}
 """Options of each training, besides COMMON."""
 
 
