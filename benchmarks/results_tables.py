@@ -1,5 +1,7 @@
 """The tables of docs/results.md and README.md: from the records of benchmarks/results/*.json to rows."""
 
+import statistics
+
 from benchmarks.option_speed import OPTIONS
 from benchmarks.results_page import Row, Rows, Table
 from benchmarks.results_tables_server import SERVER, joined
@@ -195,11 +197,19 @@ GROWTH_COLUMNS = ("what grows", "range", "exponent of time", "exponent of memory
 
 
 def first_minutes(record: dict) -> list[Row]:
-    def row(name: str, result: dict) -> Row:
-        scores = [f"{result[key]['BLEU']:.1f}" for key in ("greedy", "beam 5, length penalty 1")]
-        return [name, f"{result['n_parameters'] / 1e6:.1f} M", *scores]
+    """A row for each training, and the mean of those that differ in their seeds only."""
+    rows = record["rows"]
+    score = lambda names, key: f"{statistics.mean(rows[name][key]['BLEU'] for name in names):.1f}"
 
-    return [row(*item) for item in record["rows"].items()]
+    def row(label: str, names: list[str]) -> Row:
+        parameters = f"{rows[names[0]]['n_parameters'] / 1e6:.1f} M"
+        return [label, parameters, *(score(names, key) for key in ("greedy", "beam 5, length penalty 1"))]
+
+    groups: dict[str, list[str]] = {}
+    for name in rows:
+        groups.setdefault(name.partition(", seed ")[0], []).append(name)
+    means = [row(f"{name}, mean of {len(names)} seeds", names) for name, names in groups.items() if len(names) > 1]
+    return [*(row(name, [name]) for name in rows), *means]
 
 
 def equal_time(record: dict) -> list[Row]:
@@ -210,6 +220,14 @@ def equal_time(record: dict) -> list[Row]:
         return [corpus, results["default"]["preset"], *scores]
 
     return [row(*item) for item in record["rows"].items()]
+
+
+def more_text(record: dict) -> list[Row]:
+    def row(corpus: str, method: str, result: dict) -> Row:
+        scores = [f"{result[metric]:.1f}" for metric in ("BLEU", "chrF2")]
+        return [corpus, method, f"{result['n_more']:,}", f"{result['targets'] / 1e6:.1f} M", *scores]
+
+    return [row(corpus, *item) for corpus, results in record["rows"].items() for item in results.items()]
 
 
 def search_quality(record: dict) -> list[Row]:
@@ -316,6 +334,9 @@ TABLES = {
     ),
     "equal time": Table(
         ("corpus", "preset chosen", "published: BLEU", "chrF2", "default: BLEU", "chrF2"), {"equal_time": equal_time}
+    ),
+    "more text": Table(
+        ("corpus", "method", "other lines", "targets of the last training", "BLEU", "chrF2"), {"more_text": more_text}
     ),
     "browser": Table(
         (
