@@ -49,7 +49,7 @@ def teachers(corpus, files, out):
 def pretraining(corpus, files, out, *options):
     first = out.with_name(f"{out.name}-first")
     glassformer(
-        "train", files / "all.txt", "--task", "span-corruption", "--family", "transformer", "--preset", "tiny",
+        "train", files / "all.jsonl", "--task", "span-corruption", "--family", "transformer", "--preset", "tiny",
         "--vocab-size", 8000, "--out", first, *COMMON, "--minutes", PRETRAINING,
     )  # fmt: skip
     return alone(corpus, files, out, "--init-from", first, *options, minutes=MINUTES - PRETRAINING)
@@ -80,7 +80,8 @@ def write_all(data, name, files):
     for side, language in enumerate(corpus.languages):
         (files / f"more.{language}").write_text("".join(pair[side] + "\n" for pair in others), encoding="utf-8")
     texts = (text for pairs in zip(*whole.train, strict=True) for text in dict.fromkeys(pairs))
-    (files / "all.txt").write_text("\n".join(text + "\n" for text in texts), encoding="utf-8")  # each of its own
+    records = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (files / "all.jsonl").write_text(records, encoding="utf-8")
     return corpus, len(others)
 
 
