@@ -32,6 +32,7 @@ from glassformer.training.options import (
     check_sizes,
     merge_options,
     model_family,
+    preset_of_pretraining,
     resolve_options,
     select_objective_type,
     store_options,
@@ -125,7 +126,12 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             n_threads = config.threads or torch.get_num_threads()
             set_threads(n_threads, processes)  # before speed is measured
             config = config.model_copy(update={"threads": n_threads})
-            config = resolve_options(config, objective_type, corpus, base, n_processes=processes.size)
+            pretraining = preset_of_pretraining(config, task_type, base_task)
+            config = resolve_options(
+                config, objective_type, corpus, base, n_processes=processes.size, pretraining=pretraining
+            )
+            if pretraining:
+                reporter.log(f"Options: those of the preset {pretraining}, as in the training of {config.init_from}.")
             device = configure_torch(config)
             config, choice = choose_arithmetic(config, device, model_sizes(config))
             stack.enter_context(products_by(config.cpu_matmul))
