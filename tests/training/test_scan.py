@@ -8,7 +8,11 @@ import pytest
 import torch
 
 from glassformer.errors import CorpusError
+from glassformer.learning.causal_lm import CausalLMObjective
 from glassformer.learning.classification import ClassificationObjective
+from glassformer.learning.masked_lm import MaskedLMObjective
+from glassformer.learning.skip_gram import SkipGramObjective
+from glassformer.learning.span_corruption import SpanCorruptionObjective
 from glassformer.learning.translation import TranslationObjective
 from glassformer.train_config import TrainConfig
 from glassformer.training import encoding
@@ -114,3 +118,24 @@ def test_an_error_comes_after_the_items_before_it():
     assert next(items) == 1
     with pytest.raises(ValueError, match="line 2"):
         next(items)
+
+
+@pytest.mark.parametrize(
+    ("objective_type", "n_counted"),
+    [(MaskedLMObjective, 128 * 70 // 140), (SpanCorruptionObjective, 64), (SkipGramObjective, 64),
+     (CausalLMObjective, 1), (TranslationObjective, 2)],
+)  # fmt: skip
+def test_the_default_vocabulary_of_text_for_pretraining_is_by_its_bytes(
+    tmp_path, monkeypatch, objective_type, n_counted
+):
+    counted = []
+    monkeypatch.setattr(module, "vocab_size_for", lambda n: counted.append(n) or 300)
+    if objective_type is TranslationObjective:
+        (tmp_path / "a.tsv").write_text("".join(f"{'ä' * 100}{i}\t{'x' * 100}\n" for i in range(3)), encoding="utf-8")
+        files = {"src": (tmp_path / "a.tsv",), "tgt": ()}
+    else:
+        (tmp_path / "a.txt").write_text(("ä" * 34 + "x\n") * 128, encoding="utf-8")  # 70 bytes each
+        files = {"src": (tmp_path / "a.txt",), "tgt": ()}
+    config = TrainConfig(out=tmp_path / "out", steps=1, preset="tiny", **files)
+    scan(config, objective_type, lambda message: None)
+    assert counted == [n_counted]

@@ -50,6 +50,8 @@ class Objective(ABC, Generic[ExampleT, BatchT]):
     """Advice for a corpus in which many examples are too long."""
     rows_are_examples: ClassVar[bool] = True
     """Each example becomes one row of the training set, or a few. False for text that is split into windows."""
+    vocabulary_by_bytes: ClassVar[bool] = False
+    """The default vocabulary is chosen by the size of the text, not by the number of examples."""
     validation_decodes: ClassVar[bool] = False
     """`validate` decodes, and takes `n_decoded`: the number of examples to decode."""
     static_shapes: ClassVar[bool] = False

@@ -77,6 +77,8 @@ class CausalLMObjective(DocumentObjective[CausalLMBatch], DecoderObjective[Docum
     task_type = LanguageModel
     task: LanguageModel
     add_prefix_space = False
+    # After three minutes on 1 MB of Shakespeare, `tiny` has 2.24 bits per byte with 1,000 tokens, 2.50 with 4,000.
+    vocabulary_by_bytes = False
 
     def lengths(self, data: Dataset) -> NDArray[np.int64]:
         return data.fields["ids"].lengths.clip(max=self.model.config.max_len + 1)

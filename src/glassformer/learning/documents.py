@@ -20,6 +20,7 @@ class DocumentObjective(Objective[Document, BatchT]):
     metric = "loss"
     fields = {"ids": IDS}
     rows_are_examples = False
+    vocabulary_by_bytes = True
     held_out = LastExamples
 
     def encode(self, examples: Sequence[Document]) -> tuple[list[Row], list[Document]]:

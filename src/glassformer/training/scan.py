@@ -39,6 +39,9 @@ LENGTH_SAMPLE = 1000
 """Number of examples from which the default maximum length is chosen."""
 LENGTH_QUANTILE = 0.95
 """Fraction of these examples that fit in the default maximum length."""
+BYTES_OF_A_PAIR = 140
+"""The default vocabulary of text without labels is that of a pair of sentences for each so many bytes, as the pairs of
+Multi30k have."""
 ALLOCATIONS_PER_COLLECTION = 100_000
 """Number of new Python objects after which Python looks for reference cycles, during the preparation."""
 
@@ -106,7 +109,7 @@ def write_corpus(config: TrainConfig, objective_type: type[AnyObjective], folder
     files = [fingerprint(path) for path in corpus_files(config)]
     if config.dev_src:
         dev, dev_hashes = read_dev_files(config, objective_type)
-        n_examples, counts, overlap = scan_corpus(config, objective_type, log, dev_hashes=dev_hashes)
+        n_examples, n_bytes, counts, overlap = scan_corpus(config, objective_type, log, dev_hashes=dev_hashes)
         held_out = np.empty(0, np.int64)
         log(f"Dev set: {len(dev):,} {objective_type.task_type.examples_name} from {config.dev_src[0]}.")
         warn_of_overlap(dev_hashes, overlap, config, log)
@@ -117,7 +120,7 @@ def write_corpus(config: TrainConfig, objective_type: type[AnyObjective], folder
                 "  Give a dev set of the text that the model is for: --dev-src and --dev-tgt."
             )
         selection = objective_type.held_out()
-        n_examples, counts, _ = scan_corpus(config, objective_type, log, selection=selection)
+        n_examples, n_bytes, counts, _ = scan_corpus(config, objective_type, log, selection=selection)
         held_out = selection.indices(config.src[0])
         dev, counts_of_dev = held_out_examples(config, objective_type, n_examples, held_out)
         counts -= counts_of_dev
@@ -126,7 +129,8 @@ def write_corpus(config: TrainConfig, objective_type: type[AnyObjective], folder
     if counts:
         check_are_classes(counts, objective_type.task_type, is_inferred=config.task is None)
         log(describe_labels(counts, objective_type.task_type))
-    tokenizer = make_tokenizer(config, objective_type, n_examples, held_out, log)
+    n_pairs = n_bytes // BYTES_OF_A_PAIR if objective_type.vocabulary_by_bytes else n_examples - len(held_out)
+    tokenizer = make_tokenizer(config, objective_type, n_examples, held_out, n_pairs, log)
     records = (json.dumps(asdict(example)) + "\n" for example in dev)
     checkpoint.write_synced(folder / "dev.jsonl", "".join(records).encode())
     for name, text in tokenizer.files().items():
@@ -151,9 +155,9 @@ def scan_corpus(
     *,
     selection: HeldOut | None = None,
     dev_hashes: Sequence[int] = (),
-) -> tuple[int, Counter[str], set[int]]:
-    """Number of examples of the training text, of those with each label, and those of `dev_hashes` that are hashes of
-    its keys.
+) -> tuple[int, int, Counter[str], set[int]]:
+    """Number of examples of the training text, of its bytes in UTF-8, of the examples with each label, and those of
+    `dev_hashes` that are hashes of its keys.
 
     Args:
         selection: selection of the dev examples; gets the hash of each key.
@@ -161,12 +165,13 @@ def scan_corpus(
     Raises:
         CorpusError: no example has text.
     """
-    n_examples, has_text, counts = 0, False, Counter[str]()
+    n_examples, n_bytes, has_text, counts = 0, 0, False, Counter[str]()
     distinct, overlap = frozenset(dev_hashes), set[int]()
     for examples in chunks(read_corpus(config, objective_type.task_type, log), HASHED_TOGETHER):
-        has_text = has_text or any(
-            text.strip() for example in examples for text in objective_type.task_type.texts(example)
-        )
+        for example in examples:
+            for text in objective_type.task_type.texts(example):
+                n_bytes += len(text.encode("utf-8", "replace"))
+                has_text = has_text or bool(text.strip())
         hashes = [text_hash(objective_type.key(example)) for example in examples]
         overlap |= distinct.intersection(hashes)
         if selection:
@@ -176,7 +181,7 @@ def scan_corpus(
     if not has_text:
         blank = ": all lines are blank" if n_examples else ""
         raise CorpusError(f"{config.src[0]}: contains no text to train on{blank}.\n  Give a file with text.")
-    return n_examples, counts, overlap
+    return n_examples, n_bytes, counts, overlap
 
 
 def held_out_examples(
@@ -245,9 +250,20 @@ def warn_of_overlap(dev_hashes: Sequence[int], overlap: Collection[int], config:
 
 
 def make_tokenizer(
-    config: TrainConfig, objective_type: type[AnyObjective], n_examples: int, held_out: NDArray[np.int64], log: Log
+    config: TrainConfig,
+    objective_type: type[AnyObjective],
+    n_examples: int,
+    held_out: NDArray[np.int64],
+    n_pairs: int,
+    log: Log,
 ) -> Tokenizer:
-    """The tokenizer of the model to start from, else one trained on the training examples."""
+    """The tokenizer of the model to start from, else one trained on the training examples.
+
+    Args:
+        n_examples: those of the training text.
+        held_out: indices of those of them that are not for training.
+        n_pairs: number of training examples, or of pairs with as much text, by which the vocabulary is chosen.
+    """
     if config.init_from:
         tokenizer = Tokenizer.from_folder(find_model(config.init_from))
         log(f"Tokenizer: from {config.init_from}, vocabulary of {tokenizer.vocab_size:,}.")
@@ -259,7 +275,7 @@ def make_tokenizer(
     tokenizer = Tokenizer.train(
         (text for example in islice(training, TOKENIZER_EXAMPLES) for text in objective_type.task_type.texts(example)),
         kind=kind,  # type: ignore[arg-type]
-        vocab_size=config.vocab_size or vocab_size_for(n_examples - len(held_out)),
+        vocab_size=config.vocab_size or vocab_size_for(n_pairs),
         extra_special_tokens=objective_type.special_tokens(config),
         lowercase=config.lowercase,
         add_prefix_space=objective_type.add_prefix_space,
