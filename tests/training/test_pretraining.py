@@ -61,3 +61,13 @@ def test_other_models_have_the_options_of_fine_tuning(files):
     for options, out in ((again, "again"), (third, "third"), (imported, "imported"), (labels, "labels")):
         assert (options.lr, options.decay_ratio) == (FINE_TUNING["lr"], FINE_TUNING["decay_ratio"])
         assert "Options: those" not in log_of(files, out)
+
+
+def test_a_damaged_file_of_options_is_said(files):
+    options_of(files, "text.txt", "first", task="masked-lm", preset="tiny", **SIZES)
+    with (files / "first" / "run.toml").open("a") as file:
+        file.write("lr = 1\n")
+    assert options_of(files, "labels.csv", "out", init_from=files / "first").lr == FINE_TUNING["lr"]
+    assert "run.toml: damaged or changed since the run wrote it. The options are those of fine-tuning." in log_of(
+        files, "out"
+    )

@@ -18,7 +18,7 @@ from glassformer.limits import MAX_TOKENS
 from glassformer.models.base import Model
 from glassformer.models.families import FAMILIES, family_of
 from glassformer.presets import ADAM, BASE_FOR_LARGE, FINE_TUNING, preset, preset_for, presets_of
-from glassformer.tasks.base import AnyTask
+from glassformer.tasks.base import AnyTask, Log
 from glassformer.tasks.documents import DocumentTask
 from glassformer.tasks.registry import TASKS
 from glassformer.train_config import BUDGETS, TrainConfig
@@ -293,7 +293,7 @@ def check_preset(given: Mapping[str, object], config: TrainConfig) -> None:
         )
 
 
-def preset_of_pretraining(config: TrainConfig, task_type: type[AnyTask], base: AnyTask | None) -> str | None:
+def preset_of_pretraining(config: TrainConfig, task_type: type[AnyTask], base: AnyTask | None, log: Log) -> str | None:
     """The preset of the model of --init-from, if it was trained from random weights on text without labels, for another
     task than this: a training of this task has the options of this preset as well.
 
@@ -304,7 +304,8 @@ def preset_of_pretraining(config: TrainConfig, task_type: type[AnyTask], base: A
         return None
     try:
         options = stored_options(config.model_copy(update={"out": config.init_from}))
-    except ConfigError:  # its run.toml is damaged
+    except ConfigError as error:
+        log(f"warning: {str(error).splitlines()[0]} The options are those of fine-tuning.")
         return None
     return options.preset if options and not options.init_from else None
 

@@ -126,7 +126,7 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
             n_threads = config.threads or torch.get_num_threads()
             set_threads(n_threads, processes)  # before speed is measured
             config = config.model_copy(update={"threads": n_threads})
-            pretraining = preset_of_pretraining(config, task_type, base_task)
+            pretraining = preset_of_pretraining(config, task_type, base_task, reporter.log)
             config = resolve_options(
                 config, objective_type, corpus, base, n_processes=processes.size, pretraining=pretraining
             )
