@@ -16,13 +16,13 @@ from pathlib import Path
 
 from benchmarks.machine import save
 from benchmarks.quality import corpus_of, glassformer, score, train, write
-from glassformer.presets import preset
+from glassformer.presets import FINE_TUNING
+from glassformer.train_config import BUDGETS
 
 N_PAIRS = 5000
 NAMES = ("multi30k-de", "docs-es")
 MINUTES, PRETRAINING = 6, 2
 COMMON = ("--threads", 1)
-OF_THE_RECIPE = ("optimizer", "lr", "schedule", "warmup_ratio", "decay_ratio", "batch_tokens", "dropout", "augment")
 
 
 def alone(corpus, files, out, *options, minutes=MINUTES):
@@ -55,9 +55,9 @@ def pretraining(corpus, files, out, *options):
     return alone(corpus, files, out, "--init-from", first, *options, minutes=MINUTES - PRETRAINING)
 
 
-def pretraining_preset(corpus, files, out):
-    options = {name: value for name, value in preset("tiny").items() if name in OF_THE_RECIPE}
-    flags = [each for name, value in options.items() for each in (f"--{name.replace('_', '-')}", value)]
+def pretraining_fine_tuning(corpus, files, out):
+    given = {name: value for name, value in FINE_TUNING.items() if name not in BUDGETS} | {"dropout": 0.02}
+    flags = [each for name, value in given.items() for each in (f"--{name.replace('_', '-')}", value)]
     return pretraining(corpus, files, out, *flags)
 
 
@@ -67,8 +67,8 @@ METHODS = {
     "self-training": self_training,
     "back-translation and self-training": both,
     "two teachers": teachers,
-    "pre-training by denoising, then the recipe of fine-tuning": pretraining,
-    "pre-training by denoising, then the default recipe": pretraining_preset,
+    "pre-training by denoising, then the recipe of fine-tuning": pretraining_fine_tuning,
+    "pre-training by denoising, then the default recipe": pretraining,
 }
 
 
