@@ -41,7 +41,9 @@ def test_a_translator_from_a_denoiser_has_the_options_of_its_preset(files):
     for name in ("optimizer", "lr", "dropout", "augment", "warmup_ratio", "decay_ratio"):
         assert getattr(tuned, name) == expected[name] != FINE_TUNING.get(name)
     assert (tuned.d_model, tuned.n_layers, tuned.preset) == (16, 1, "tiny")
-    assert f"Options: those of the preset tiny, as in the training of {files / 'first'}." in log_of(files, "out")
+    assert f"Options that are not given: those of the preset tiny, as in the training of {files / 'first'}." in log_of(
+        files, "out"
+    )
 
 
 def test_a_classifier_from_a_masked_language_model_has_the_options_of_its_preset(files):
@@ -60,7 +62,7 @@ def test_other_models_have_the_options_of_fine_tuning(files):
     labels = options_of(files, "labels.csv", "labels", init_from=files / "third")
     for options, out in ((again, "again"), (third, "third"), (imported, "imported"), (labels, "labels")):
         assert (options.lr, options.decay_ratio) == (FINE_TUNING["lr"], FINE_TUNING["decay_ratio"])
-        assert "Options: those" not in log_of(files, out)
+        assert "Options that are not given" not in log_of(files, out)
 
 
 def test_a_damaged_file_of_options_is_said(files):

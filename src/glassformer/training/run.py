@@ -131,7 +131,10 @@ def train_in(config: TrainConfig, processes: Processes, *, quiet: bool, started_
                 config, objective_type, corpus, base, n_processes=processes.size, pretraining=pretraining
             )
             if pretraining:
-                reporter.log(f"Options: those of the preset {pretraining}, as in the training of {config.init_from}.")
+                reporter.log(
+                    f"Options that are not given: those of the preset {pretraining}, as in the training of"
+                    f" {config.init_from}."
+                )
             device = configure_torch(config)
             config, choice = choose_arithmetic(config, device, model_sizes(config))
             stack.enter_context(products_by(config.cpu_matmul))
