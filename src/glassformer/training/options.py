@@ -339,10 +339,12 @@ def resolve_options(
         raise ConfigError(f"preset {name!r}: unknown for the family {family}; known: {', '.join(presets_of(family))}.")
     defaults = preset(name, family)
     if base:
-        if not pretraining:
+        own = sizes_of(base)
+        if pretraining:
+            own.pop("dropout", None)  # the preset has that of a training
+        else:
             defaults = {name: value for name, value in defaults.items() if name not in BUDGETS} | FINE_TUNING
-        kept = {"dropout"} if pretraining else set()
-        defaults |= {name: value for name, value in sizes_of(base).items() if name in defaults.keys() - kept}
+        defaults |= {name: value for name, value in own.items() if name in defaults}
     elif corpus_info.wanted_max_len > defaults.get("max_len", MAX_TOKENS):
         defaults["max_len"] = min(MAX_AUTO_LEN, -(-corpus_info.wanted_max_len // 64) * 64)
         defaults["batch_tokens"] = max(defaults["batch_tokens"], MIN_SEQUENCES * defaults["max_len"])

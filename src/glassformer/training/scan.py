@@ -40,8 +40,8 @@ LENGTH_SAMPLE = 1000
 LENGTH_QUANTILE = 0.95
 """Fraction of these examples that fit in the default maximum length."""
 BYTES_OF_A_PAIR = 140
-"""The default vocabulary of text without labels is that of a pair of sentences for each so many bytes, as the pairs of
-Multi30k have."""
+"""When the default vocabulary is chosen, text for pre-training counts as a pair of sentences for each so many bytes:
+about as many as a pair of Multi30k has."""
 ALLOCATIONS_PER_COLLECTION = 100_000
 """Number of new Python objects after which Python looks for reference cycles, during the preparation."""
 
