@@ -38,11 +38,11 @@ def measure(trainer: Trainer, results: dict[str, list[float]]) -> None:
             if variant != "none":
                 trainer.save()
             if variant == "at once":
-                trainer.wait_for_saving()
+                trainer.checkpoints.wait()
             results[f"{variant}: returns after"].append(time.perf_counter() - started_s)
             for _ in range(STEPS):
                 trainer.make_update(stop)
-            trainer.wait_for_saving()
+            trainer.checkpoints.wait()
             results[f"{variant}: all"].append(time.perf_counter() - started_s)
     raise Measured
 

@@ -49,7 +49,7 @@ def limit_memory(trainer, monkeypatch, n_tokens: int) -> list[int]:
 def updated(trainer, lr=1e-3) -> dict[str, torch.Tensor]:
     """The weights after two updates of all pairs."""
     for _ in range(2):
-        trainer.update_weights([np.arange(N_PAIRS)], lr, StopSignal())
+        trainer.updates([np.arange(N_PAIRS)], lr, StopSignal())
     return weights(trainer)
 
 
@@ -123,7 +123,7 @@ def test_a_single_example_that_does_not_fit_is_an_error_that_says_what_to_do(tra
 
 
 def test_of_several_processes_one_that_runs_out_of_memory_ends_the_run_with_advice(trainer, monkeypatch):
-    trainer.processes = SimpleNamespace(
+    trainer.updates.processes = SimpleNamespace(
         size=2, part=Processes(0, 2).part, gather=lambda numbers: np.array([numbers, numbers])
     )
     limit_memory(trainer, monkeypatch, 0)

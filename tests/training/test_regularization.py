@@ -72,7 +72,7 @@ def test_a_loaded_checkpoint_has_its_dropout(trainer):
     auto(trainer, steps=50)
     trainer.make_update(StopSignal())
     trainer.save()
-    trainer.wait_for_saving()
+    trainer.checkpoints.wait()
     expected = probabilities(trainer)
     for module in trainer.model.modules():
         if isinstance(module, Dropout):

@@ -53,7 +53,7 @@ def test_a_checkpoint_has_the_state_of_its_step_although_the_training_went_on(tr
     assert saved(trainer, "checkpoints") == []
     assert any((weight != expected[name]).any() for name, weight in update(trainer, 2).items())
     gate.set()
-    trainer.wait_for_saving()
+    trainer.checkpoints.wait()
     folder = trainer.config.out / "checkpoints" / "step-1"
     verify(folder)
     model = read_tensors(folder / "model.safetensors")
@@ -73,7 +73,7 @@ def test_the_newest_checkpoints_and_the_best_weights_are_kept(trainer, monkeypat
         if step in (1, 2):
             trainer.progress.best_score, trainer.progress.best_step, best = float(step), step, now
         trainer.save()
-    trainer.wait_for_saving()
+    trainer.checkpoints.wait()
     assert saved(trainer, "checkpoints") == ["step-3", "step-4"]
     assert saved(trainer, "best") == ["step-2"]
     assert written == ["best", "checkpoints"] * 2 + ["checkpoints"] * 2
@@ -97,7 +97,7 @@ def test_a_training_goes_on_with_a_full_disk_and_says_so(trainer, unwritable, ca
     trainer.save()
     trainer.checkpoints.job.wait()
     before = weights(trainer)
-    trainer.update_weights([np.arange(N_PAIRS)], 1e-2, StopSignal())
+    trainer.updates([np.arange(N_PAIRS)], 1e-2, StopSignal())
     assert any((weight != before[name]).any() for name, weight in weights(trainer).items())
     assert "step-0: the disk is full" in (warning := capsys.readouterr().out)
     assert "The training goes on" in warning
@@ -107,7 +107,7 @@ def test_a_training_goes_on_with_a_full_disk_and_says_so(trainer, unwritable, ca
     unwritable.clear()
     trainer.progress.step = 2
     trainer.save()
-    assert not trainer.wait_for_saving()
+    assert not trainer.checkpoints.wait()
     assert "Checkpoints can be written again: the newest is of step 2." in capsys.readouterr().out
     assert saved(trainer, "checkpoints") == ["step-2"]
 
@@ -117,10 +117,10 @@ def test_best_weights_that_could_not_be_written_are_written_with_a_later_checkpo
     trainer.progress.best_score, trainer.progress.best_step = 1.0, 1
     trainer.save()
     update(trainer, 2)
-    assert trainer.wait_for_saving()
+    assert trainer.checkpoints.wait()
     unwritable.clear()
     trainer.save()
-    assert not trainer.wait_for_saving()
+    assert not trainer.checkpoints.wait()
     assert saved(trainer, "best") == ["step-1"]
     model = read_tensors(trainer.config.out / "best" / "step-1" / "model.safetensors")
     assert all((model[name] == weight).all() for name, weight in best.items())

@@ -180,7 +180,7 @@ def test_a_checkpoint_restores_the_moving_average(trainer, monkeypatch):
         trainer.averages.move(trainer.step.parameters, trainer.progress.step)
     expected = {name: average.clone() for name, average in trainer.averages.ema.items()}
     trainer.save()
-    trainer.wait_for_saving()
+    trainer.checkpoints.wait()
     trainer.averages.ema = {}
     trainer.load(trainer.config.out / "checkpoints" / "step-0")
     torch.testing.assert_close(trainer.averages.ema, expected, rtol=0, atol=0)

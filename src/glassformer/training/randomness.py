@@ -1,8 +1,12 @@
 """State of the random numbers of a process, such as those of dropout."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
+
+from glassformer.training.distributed import Processes
 
 
 def seed(base: int, rank: int, step: int) -> None:
@@ -28,3 +32,26 @@ def set_random_state(states: dict[str, Tensor], device: torch.device) -> None:
     torch.set_rng_state(states["rng.cpu"])
     if "rng.cuda" in states:
         torch.cuda.set_rng_state(states["rng.cuda"], device)
+
+
+def state_name(name: str, rank: int) -> str:
+    """Name of a state of a process in a checkpoint."""
+    return f"{name}.{rank}" if rank else name
+
+
+def states_of_all(device: torch.device, processes: Processes) -> dict[str, Tensor]:
+    """What `random_state` returns, of all processes, for a checkpoint. All processes must call this."""
+    return {
+        state_name(name, rank): state
+        for name, own in random_state(device).items()
+        for rank, state in enumerate(processes.gather_tensor(own))
+    }
+
+
+def set_own_state(tensors: Mapping[str, Tensor], device: torch.device, rank: int) -> bool:
+    """Restore the state of this process from a checkpoint. Returns whether it has one: it may be of fewer processes."""
+    names = {name: state_name(name, rank) for name in ("rng.cpu", "rng.cuda")}
+    if names["rng.cpu"] not in tensors:
+        return False
+    set_random_state({name: tensors[own] for name, own in names.items() if own in tensors}, device)
+    return True

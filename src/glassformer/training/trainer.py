@@ -2,9 +2,8 @@
 
 import gc
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,34 +13,33 @@ from torch import Tensor
 
 from glassformer import checkpoint
 from glassformer.config import JsonObject
-from glassformer.data.batch import Batch
 from glassformer.data.sampler import length_buckets
 from glassformer.errors import UserError
 from glassformer.learning.base import AnyObjective
 from glassformer.manifest import read_json, verify
-from glassformer.memory import is_out_of_memory
 from glassformer.train_config import TrainConfig
 from glassformer.training.auto_batch import find_batch_tokens
 from glassformer.training.averages import Averages
 from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.compiler import GAIN, compilation_s
 from glassformer.training.distributed import Processes
-from glassformer.training.divergence import EVIDENCE, MAX_RETURNS, DivergedError, DivergenceState, largest
+from glassformer.training.divergence import EVIDENCE, MAX_RETURNS, DivergedError, largest
 from glassformer.training.encoding import PreparedData
-from glassformer.training.memory import single_example_message
 from glassformer.training.micro_batches import MicroBatches, growth, make_sampler
 from glassformer.training.optimizer import forget_direction, load_optimizer_tensors, optimizer_tensors
 from glassformer.training.options import store_options
 from glassformer.training.parallel import whole
 from glassformer.training.profile import Profile
 from glassformer.training.progress import Reporter, duration
-from glassformer.training.randomness import random_state, seed, set_random_state
+from glassformer.training.randomness import random_state, seed, set_own_state, set_random_state, states_of_all
 from glassformer.training.regularization import KNOWN_AFTER, STEP, dropout_for, set_dropout
 from glassformer.training.schedule import crossed, learning_rate
 from glassformer.training.signals import Interrupted, Stopped, StopSignal
-from glassformer.training.step import TrainingStep, first_line
+from glassformer.training.state import TrainerState
+from glassformer.training.step import TrainingStep
 from glassformer.training.step_log import LOG_EVERY, StepLog
-from glassformer.training.validation import ValidationState, Validator
+from glassformer.training.updates import Updates
+from glassformer.training.validation import Validator
 
 MEASURED_S = 10.0
 """Training time in seconds after which --compile auto decides."""
@@ -54,34 +52,6 @@ RETRY_S, N_RETRIES = 10.0, 60
 
 AVERAGING_FRACTION = 0.1
 """The averaged checkpoints are evenly spaced over this last fraction of the training."""
-
-
-@dataclass
-class TrainerState(ValidationState, DivergenceState):
-    """State of a run, except for tensors. Stored as progress.json."""
-
-    fraction: float = 0.0
-    """Fraction of the budget used, 0 to 1."""
-    elapsed_s: float = 0.0
-    sampler: dict[str, int] = field(default_factory=dict)
-    in_domain: dict[str, int] = field(default_factory=dict)
-    """State of the sampler of the text of --in-domain."""
-    n_averaged: int = 0
-    n_tokens: int = 0
-    """Targets trained on: tokens to predict, or labels."""
-    loss_sum_since_log: float = 0.0
-    dropout: float | None = None
-    """The dropout probability that --dropout auto has chosen."""
-    n_processes: int = 1
-    """Number of processes of the last part of the run."""
-    validation_due: bool = False
-    """The validation of this step has not finished. In a saved checkpoint: a signal stopped the run before
-    or during it."""
-
-
-def rng_name(name: str, rank: int) -> str:
-    """Name of the random state of a process in a checkpoint."""
-    return f"{name}.{rank}" if rank else name
 
 
 class Trainer:
@@ -112,19 +82,15 @@ class Trainer:
         self.sampler = make_sampler(self.step, data.train, lengths, config.batch_tokens, config.seed, growth=grown)
         self.in_domain = None if data.in_domain is None else self.sampler.only(data.in_domain)
         self.micro_batches = MicroBatches(self.step, data.train, self.sampler, config.micro_batch_tokens)
+        self.checkpoints = Checkpoints(config.out, self.processes, self.step.log)
+        self.updates = Updates(self.step, self.micro_batches, self.checkpoints, config)
         self.averages = Averages(config.ema)
         self.progress = TrainerState()
         self.validator = Validator(objective, data.dev, config, reporter, self.progress, self.elapsed_s, self.processes)
         self.log = StepLog(self.step, reporter, self.elapsed_s, self.watch)
         self.started_s = time.monotonic()
-        self.saved_step: int | None = None
-        self.checkpoints = Checkpoints(config.out)
-        self.save_due = False
-        self.reported_failure: UserError | None = None
-        """Of writing a checkpoint, the last that was logged."""
         if self.processes.rank:  # rank 0 continues the random numbers that initialized the model
             seed(config.seed, self.processes.rank, 0)
-        self.profile: Profile | None = None
         self.may_compile = config.compile == "auto"
         """Compilation is not decided yet."""
 
@@ -150,12 +116,8 @@ class Trainer:
 
         All processes must call this.
         """
-        tensors = {
-            rng_name(name, rank): state
-            for name, own_state in random_state(self.objective.device).items()
-            for rank, state in enumerate(self.processes.gather_tensor(own_state))
-        }
-        return tensors | optimizer_tensors(self.step.optimizer, self.step.parameters) | self.averages.tensors()
+        states = states_of_all(self.objective.device, self.processes)
+        return states | optimizer_tensors(self.step.optimizer, self.step.parameters) | self.averages.tensors()
 
     def save(self) -> None:
         """Write `checkpoints/step-N`, and `best/step-N` after a validation with the best score, then delete older ones.
@@ -182,42 +144,15 @@ class Trainer:
             "training.safetensors": self.state_tensors(),
             "progress.json": checkpoint.to_json(asdict(self.progress)),
         }
-        self.saved_step = self.progress.step
-        if self.processes.rank == 0:
-            self.checkpoints.write(
-                self.progress.step, model, training, is_best=self.validator.is_best, started_s=started_s,
-                then=self.validator.delete_old_best,
-            )  # fmt: skip
+        self.checkpoints.write(
+            self.progress.step, model, training, is_best=self.validator.is_best, started_s=started_s,
+            then=self.validator.delete_old_best,
+        )  # fmt: skip
 
     def wait_for_saving(self) -> str:
-        """Wait until the last checkpoint is complete. All processes must call this.
-
-        Returns:
-            Why it could not be written; empty if it could.
-        """
-
-        def wait() -> JsonObject:
-            self.checkpoints.job.wait()
-            return {"failure": str(self.checkpoints.failure or "")}
-
+        """`Checkpoints.wait`, whose time is one of a profile."""
         with self.step.part("saving"):
-            failure = str(self.processes.lead(wait)["failure"])
-        if failure:
-            self.saved_step = None
-        self.report_failure()
-        return failure
-
-    def report_failure(self) -> None:
-        """Say that a checkpoint could not be written and that the training goes on, or that this has ended."""
-        failure = self.checkpoints.failure
-        if failure and failure is not self.reported_failure:
-            more = (
-                "" if self.reported_failure else "\n  The training goes on, and tries again at each later checkpoint."
-            )
-            self.step.log(f"warning: {first_line(failure)}{more}")
-        elif self.reported_failure and not failure:
-            self.step.log(f"Checkpoints can be written again: the newest is of step {self.saved_step:,}.")
-        self.reported_failure = failure
+            return self.checkpoints.wait()
 
     def save_at_last(self, stop: StopSignal) -> None:
         """Wait for the last checkpoint of the training. If it cannot be written, try again, up to N_RETRIES times.
@@ -250,7 +185,7 @@ class Trainer:
         self.sampler.load_state_dict(self.progress.sampler)
         if self.in_domain:
             self.in_domain.load_state_dict(self.progress.in_domain)
-        self.saved_step = self.progress.step
+        self.checkpoints.saved_step = self.progress.step
         if self.progress.dropout is not None:
             self.set_dropout(self.progress.dropout)
         self.model.load_state_dict(checkpoint.read_tensors(folder / "model.safetensors"))
@@ -258,12 +193,7 @@ class Trainer:
         tensors = checkpoint.read_tensors(folder / "training.safetensors")
         load_optimizer_tensors(self.step.optimizer, self.step.parameters, tensors)
         self.averages.load(tensors, self.step.parameters)
-        names = {name: rng_name(name, self.processes.rank) for name in ("rng.cpu", "rng.cuda")}
-        if names["rng.cpu"] in tensors:
-            set_random_state(
-                {name: tensors[own] for name, own in names.items() if own in tensors}, self.objective.device
-            )
-        else:  # the checkpoint is of fewer processes
+        if not set_own_state(tensors, self.objective.device, self.processes.rank):
             seed(self.config.seed, self.processes.rank, self.progress.step)
 
     # Time
@@ -303,8 +233,8 @@ class Trainer:
             UserError: the training diverged again and again, or its last checkpoint cannot be written.
         """
         if self.config.profile and self.processes.rank == 0:
-            self.profile = Profile(self.step)
-            self.micro_batches.on_made = self.profile.count
+            self.updates.profile = Profile(self.step)
+            self.micro_batches.on_made = self.updates.profile.count
         freezes = not gc.get_freeze_count()  # else the program has done it
         if freezes:
             gc.freeze()  # the objects of the program so far need not be searched for garbage after every few batches
@@ -321,8 +251,8 @@ class Trainer:
 
     def write_profile(self) -> None:
         """Write the profile of the steps so far, if there is one."""
-        if self.profile:
-            self.reporter.log(self.profile.write(self.config.out))
+        if self.updates.profile:
+            self.reporter.log(self.updates.profile.write(self.config.out))
 
     def run_steps(self, stop: StopSignal, on_first_step: Callable[[], None] | None) -> None:
         """Train until the budget is used up."""
@@ -347,7 +277,7 @@ class Trainer:
                 self.decide_compilation(start, start_s)
             if self.progress.validation_due:
                 self.validate_and_save(stop)
-            elif self.save_due or (self.config.save_every and self.progress.step % self.config.save_every == 0):
+            elif self.updates.save_due or (self.config.save_every and self.progress.step % self.config.save_every == 0):
                 self.save()
             if self.processes.size == 1:
                 signum = stop.signum
@@ -397,7 +327,7 @@ class Trainer:
         lr = self.learning_rate(before, after)
         if self.config.dropout == "auto":
             self.adapt_dropout(after)
-        n, signum = self.update_weights(indices, lr, stop)
+        n, signum = self.updates(indices, lr, stop)
         self.progress.step += 1
         self.progress.fraction = after
         self.progress.n_tokens += n
@@ -445,88 +375,6 @@ class Trainer:
         self.progress.dropout = p
         for model in {self.model, self.step.model}:
             set_dropout(model, p)
-
-    def update_weights(
-        self, indices: Sequence[NDArray[np.int64]], lr: float, stop: StopSignal
-    ) -> tuple[int, int | None]:
-        """One update of the weights. If it runs out of memory, it is repeated with smaller micro-batches.
-
-        Args:
-            indices: the rows of each batch of the update, of all processes.
-
-        Returns:
-            The number of targets, and the signal that one of the processes received before, if any.
-        """
-        state = random_state(self.objective.device)
-        while True:
-            with self.step.part("data"):
-                batches = [
-                    batch
-                    for rows in indices
-                    for batch in self.micro_batches(self.processes.part(rows), self.progress.step)
-                ]
-            with self.step.part("waiting"):
-                fillers, n_targets, signum = self.agree(batches, indices[0], stop)
-            try:
-                with self.profile.of_step() if self.profile else nullcontext():
-                    _, _, n = self.step(batches, lr, fillers, n_targets)
-                return n, signum
-            except RuntimeError as error:
-                if not is_out_of_memory(error):
-                    raise
-            self.halve_micro_batches(indices)
-            set_random_state(state, self.objective.device)
-
-    def halve_micro_batches(self, indices: Sequence[NDArray[np.int64]]) -> None:
-        """After an update that ran out of memory: halve the micro-batches for the rest of the run, and free memory.
-
-        Raises:
-            UserError: they have one row each; or there are other processes, which wait for this one in the middle of
-                the update.
-        """
-        parts = [own for rows in indices if len(own := self.processes.part(rows))]
-        n_tokens = max(map(self.micro_batches.divisible_tokens, parts), default=0)
-        if not n_tokens:
-            length = max((int(self.sampler.lengths[own].max()) for own in parts), default=1)
-            raise UserError(f"step {self.progress.step + 1}: {single_example_message(length, self.config)}")
-        max_tokens = self.micro_batches.max_tokens = n_tokens // 2
-        if self.processes.size > 1:
-            raise UserError(
-                f"step {self.progress.step + 1}: out of memory with micro-batches of {n_tokens:,} tokens.\n"
-                f"  Run the same command with --micro-batch-tokens {max_tokens}: it continues from the"
-                " last checkpoint."
-            )
-        self.config = self.config.model_copy(update={"micro_batch_tokens": max_tokens})
-        store_options(self.config)
-        self.step.log(
-            f"Out of memory with micro-batches of {n_tokens:,} tokens: from step {self.progress.step + 1:,} on they"
-            f" have at most {max_tokens:,}. The batches stay as they are."
-        )
-        self.step.release()
-
-    def agree(
-        self, batches: Sequence[Batch], indices: NDArray[np.int64], stop: StopSignal
-    ) -> tuple[list[Batch], float, int | None]:
-        """Exchange what all processes must know of each other before an update, also whether a checkpoint follows it.
-
-        Args:
-            batches: the micro-batches of this process; none if the update has fewer rows than there are processes.
-            indices: rows of the update of all processes.
-
-        Returns:
-            Batches without effect, with which all processes have as many; the number of targets of all; the signal
-            that one of them received, if any.
-
-        """
-        n_own = sum(batch.n_targets for batch in batches)
-        n_targets, n_batches, signums, saves = self.processes.gather(
-            [n_own, len(batches), stop.signum or 0, self.checkpoints.is_due()]
-        ).T
-        self.save_due = bool(saves[0])  # by the clock of rank 0, which writes
-        self.report_failure()
-        n_missing = int(n_batches.max()) - len(batches)
-        fillers = self.micro_batches(indices[:1]) * n_missing if n_missing else []
-        return fillers, float(n_targets.sum()), int(signums.max()) or None
 
     def validate_and_save(self, stop: StopSignal) -> None:
         """Validate and save a checkpoint. A signal interrupts the validation, and the resumed run repeats it.
@@ -657,7 +505,7 @@ class Trainer:
             UserError: the checkpoint cannot be written.
         """
         self.wait_for_saving()
-        if self.saved_step != self.progress.step:
+        if self.checkpoints.saved_step != self.progress.step:
             self.save()
         if failure := self.wait_for_saving():
             raise UserError(failure)
