@@ -45,7 +45,7 @@ from glassformer.tasks.texts import no_op
 from glassformer.version import __version__
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 Kind = Literal["translate", "documents", "run", "pairs", "score"]
 

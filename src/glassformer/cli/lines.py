@@ -25,7 +25,7 @@ from glassformer.threads import set_n_threads
 
 if TYPE_CHECKING:
     from glassformer.tasks.base import CorpusExample
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 
 def open_model(
@@ -77,7 +77,7 @@ def join_ensemble(task: AnyTask, folders: Sequence[Path], device: str) -> None:
     Raises:
         ConfigError: the models are not translators of the same vocabulary.
     """
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
     if not folders:
         return

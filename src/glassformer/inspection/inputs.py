@@ -25,7 +25,7 @@ from glassformer.tasks.question_answering import QuestionAnswerer, question_of
 from glassformer.tasks.steps import line_of, tag_of
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.tagging import Tagger
-from glassformer.tasks.translation import TextToTextTask
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tokens.tokenizer import Tokenizer
 
 AnyEncoderTask = EncoderTask[Any]

@@ -17,8 +17,8 @@ from glassformer.tasks.base import AnyTask
 from glassformer.tasks.causal_lm import DecoderTask
 from glassformer.tasks.encoder import EncoderTask, text_of_line
 from glassformer.tasks.regression import Regressor
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.texts import no_op
-from glassformer.tasks.translation import TextToTextTask
 
 Ids = Sequence[int]
 """Token ids."""

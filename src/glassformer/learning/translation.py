@@ -28,8 +28,9 @@ from glassformer.learning.lexicon import Lexicon
 from glassformer.metrics import bleu, tokenizer_for
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.texts import evenly_spaced, no_op
-from glassformer.tasks.translation import TextToTextTask, Translator
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.bpe_dropout import BpeDropout
 from glassformer.tokens.codes import CODE_TOKENS, code_ids, encode_with_codes
 from glassformer.tokens.tags import tag_token, tags_of

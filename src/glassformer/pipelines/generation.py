@@ -22,7 +22,7 @@ from glassformer.pipelines.generation_config import (
     with_seed_of_text,
 )
 from glassformer.tasks.causal_lm import DecoderTask
-from glassformer.tasks.translation import TextToTextTask
+from glassformer.tasks.text_to_text import TextToTextTask
 
 
 class GenerationPipeline(Pipeline[GenerateOptionsT]):

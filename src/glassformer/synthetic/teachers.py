@@ -14,9 +14,9 @@ from glassformer.synthetic.answers import Answer
 from glassformer.tasks.base import Log
 from glassformer.tasks.confidence import FILE as CONFIDENCE
 from glassformer.tasks.registry import find_model, load
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
-from glassformer.tasks.translation import TextToTextTask
 
 CHUNK = 512
 """Number of sources whose answers a model computes before they are written: what a kill loses at most."""

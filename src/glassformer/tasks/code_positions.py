@@ -19,7 +19,7 @@ from glassformer.tasks.translated import Translation
 from glassformer.tokens.codes import code_ids, encode_with_codes
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 AGREEMENT = 6.0
 """What a link of the word alignment counts that a pair of tags agrees with, in nats: both its words are between the

@@ -25,9 +25,9 @@ from glassformer.tasks.steps import (
     with_terms_of,
 )
 from glassformer.tasks.terms import Terms, meet_requirements
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
-from glassformer.tasks.translation import TextToTextTask
 
 MAX_BEAM = 64
 """Largest beam size."""

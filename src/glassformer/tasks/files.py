@@ -25,7 +25,7 @@ from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 WITHOUT_EFFECT = ("nbest", "align", "confidence", "prefix")
 """Options of translation that a file does not show."""

@@ -10,7 +10,7 @@ from glassformer.tasks.terms import Output, Part
 from glassformer.tasks.translated import Translation
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 FULL_WIDTH_END = re.compile(r"[。！？，、；：」』）〉》】]\Z")
 """Punctuation that has the space after it in itself."""

@@ -23,7 +23,7 @@ N_CHECKED, MIN_KEPT = 100, 0.9
 """Number of lines of a dev set that are checked, and fraction of their texts that the tokens must have whole."""
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 
 def memory_of(task: "TextToTextTask[Any]", options: DecodeConfig) -> Memory | None:

@@ -16,8 +16,8 @@ from glassformer.metrics.correlation import pearson
 from glassformer.metrics.labels import matthews
 from glassformer.metrics.registry import scores
 from glassformer.tasks.base import Log
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.texts import Warn, python_warning
-from glassformer.tasks.translation import TextToTextTask
 
 MAX_CLASSES = 20
 """Maximum number of distinct targets of a classification task; with more, targets are free text."""

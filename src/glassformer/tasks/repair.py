@@ -19,7 +19,7 @@ from glassformer.tasks.texts import no_op
 from glassformer.tasks.translated import Translation
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 Links = Sequence[tuple[int, int]]
 """Pairs of a source word and a target word (`unit_spans`)."""

@@ -8,7 +8,7 @@ from glassformer.decode_config import DecodeConfig
 from glassformer.devices import require_torch
 from glassformer.metrics import Score
 from glassformer.tasks.documents import Document, DocumentTask
-from glassformer.tasks.translation import TextToTextTask
+from glassformer.tasks.text_to_text import TextToTextTask
 
 if TYPE_CHECKING:
     from glassformer.data.pairs import PairBatch

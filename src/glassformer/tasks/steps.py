@@ -35,7 +35,7 @@ from glassformer.tasks.translated import Translation
 from glassformer.tokens.tags import tags_of
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 REPEATED_NGRAMS = (3, 2)
 """Size of the n-grams that occur once only in translations that are decoded again because they repeat themselves; the

@@ -27,7 +27,7 @@ from glassformer.runtime.graph import Floats
 from glassformer.tasks.alignment import word_weights
 
 if TYPE_CHECKING:
-    from glassformer.tasks.translation import TextToTextTask
+    from glassformer.tasks.text_to_text import TextToTextTask
 
 MAX_WORDS = 16
 """Number of words of an output at which edits are tried if no word is known to be aligned to the term."""

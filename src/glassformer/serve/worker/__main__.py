@@ -18,7 +18,7 @@ from glassformer.serve.messages import Configuration, Failures, Ready
 from glassformer.serve.worker.loop import Worker
 from glassformer.serve.worker.served_model import ServedModel
 from glassformer.tasks.memories import memory_of
-from glassformer.tasks.translation import TextToTextTask
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.threads import set_n_threads
 
 NICENESS = 5

@@ -43,8 +43,8 @@ from glassformer.tasks.continuations import continuations
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.summarization import Summarizer
 from glassformer.tasks.terms import Terms
+from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.translated import Translation
-from glassformer.tasks.translation import TextToTextTask
 
 LINE_END = re.compile(r"\r?\n")
 

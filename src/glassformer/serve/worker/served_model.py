@@ -21,7 +21,8 @@ from glassformer.tasks.classification import LabelTask
 from glassformer.tasks.encoder import EncoderTask
 from glassformer.tasks.feature_extraction import SentenceEmbedder
 from glassformer.tasks.registry import find_model, load
-from glassformer.tasks.translation import TextToTextTask, Translator
+from glassformer.tasks.text_to_text import TextToTextTask
+from glassformer.tasks.translation import Translator
 from glassformer.tokens.tags import tags_of
 
 WARM_UP_SENTENCES, WARM_UP_TOKENS = 16, 20
