@@ -137,7 +137,9 @@ PRINTED = {
     "similar vectors": are_neighbors,
     "run many": lambda lines: set(lines) <= {"good", "bad", "cat"},
 }
-FEW = "--steps 40 --batch-tokens 300 --lr 0.003 --validate-every 100"
+FEW = "--steps 40 --batch-tokens 300 --validate-every 100 --lr"
+RATES = {"en-fr|spelling": 0.01, "t5|en-fr-2|many": 0.03}
+"""Learning rates with Muon and with Adafactor; 0.003 with Adam."""
 
 
 @pytest.mark.slow
@@ -147,8 +149,8 @@ def test_every_command_works_in_its_order_and_prints_what_it_should(folder, monk
     for command in COMMANDS:
         # Four tasks need all layers of the preset; word vectors have none.
         layers = {} if "--out many" in command or "skip-gram" in command else {"GLASSFORMER_N_LAYERS": "2"}
-        few = FEW.replace("0.003", "0.01") if re.search(r"--out (en-fr|spelling) ", command) else FEW  # with Muon
-        words, _, source = re.sub(r"--minutes \d+", few, command).partition(" < ")
+        rate = next((rate for names, rate in RATES.items() if re.search(rf"--out ({names}) ", command)), 0.003)
+        words, _, source = re.sub(r"--minutes \d+", f"{FEW} {rate}", command).partition(" < ")
         stdin = (folder / source.strip()).read_text(encoding="utf-8") if source else ""
         arguments = shlex.split(words)[1:]
         with monkeypatch.context() as few_layers:
