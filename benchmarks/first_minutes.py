@@ -27,6 +27,7 @@ ROWS = {
     "Transformer, Muon, small batches, dropout 0.02, augmented": f"{MUON} --dropout 0.02 --augment 0.38",
     "Transformer, its preset": "",
     "Transformer, its preset, not augmented": NO_CHANGES,
+    "Transformer, its preset, sinusoids": "--no-rotary",
 }
 COMPARED = ("LSTM with attention, small batches, dropout 0.02", "Transformer, its preset")
 ROWS |= {f"{name}, seed {seed}": f"{ROWS[name]} --seed {seed}".strip() for seed in (2, 3) for name in COMPARED}

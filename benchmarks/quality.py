@@ -27,7 +27,7 @@ from benchmarks.machine import describe, gpu, load_own, save
 from benchmarks.multi30k import run as run_command
 
 PUBLISHED = (
-    "--preset tiny --optimizer adam --no-pre-norm --dropout 0.3 --lr 5e-3 --batch-tokens 8000"
+    "--preset tiny --optimizer adam --no-pre-norm --no-rotary --dropout 0.3 --lr 5e-3 --batch-tokens 8000"
     " --warmup-ratio 0.25 --decay-ratio 0 --vocab-size 10000 --steps 8000"
 )
 """The published recipe of Multi30k (2,000 of 8,000 updates are the warm-up): about 60 M targets."""

@@ -73,13 +73,20 @@ class TransformerConfig(AttentionModelConfig):
     sinusoid_layout: Literal["interleaved", "concat"] = "interleaved"
     """Order of sines and cosines: alternating, as published, or all sines first (MarianMT)."""
     learned_positions: bool = False  # a table for each side instead of sinusoids (BART)
+    rotary: bool = False  # rotate queries and keys of self-attention instead of adding positions to embeddings
     embedding_norm: bool = False  # normalize the sum of embedding and position (BART)
     scale_embedding: bool = True  # multiply embeddings by d_model^0.5
     output_bias: bool = False  # bias of the output logits (MarianMT)
 
     def layout_faults(self) -> list[str]:
-        odd = [f"d_model = {self.d_model} must be even, for pairs of sine and cosine"] if self.d_model % 2 else []
-        return super().layout_faults() + odd
+        faults = super().layout_faults()
+        if self.d_model % 2:
+            faults.append(f"d_model = {self.d_model} must be even, for pairs of sine and cosine")
+        if self.rotary and (d_head := self.d_model // self.n_heads) % 2:
+            faults.append(f"d_head = {d_head} must be even, because rotary positions rotate pairs")
+        if self.rotary and self.learned_positions:
+            faults.append("rotary and learned_positions exclude each other (--no-rotary)")
+        return faults
 
 
 class T5Config(AttentionModelConfig):

@@ -11,8 +11,9 @@ ADAM: JsonObject = {
 # For small corpora and short trainings: pre-norm and small batches need far fewer steps than the published recipe.
 SHORT = ADAM | {"pre_norm": True, "warmup_ratio": 0.05, "decay_ratio": 0.3, "batch_tokens": 1500}
 
-# For translation from little text: see docs/results.md, the first six minutes, and text as users write it.
-MUON: JsonObject = {"optimizer": "muon", "dropout": "auto", "batch_tokens": 1000, "augment": 0.1}
+# For translation from little text: see docs/results.md, the first six minutes, and text as users write it. Relative
+# positions: benchmarks/NOTES.md.
+MUON: JsonObject = {"optimizer": "muon", "dropout": "auto", "batch_tokens": 1000, "augment": 0.1, "rotary": True}
 
 TINY = {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "dropout": 0.25}
 SMALL = {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 3}

@@ -164,6 +164,11 @@ class TrainConfig(Config):
         " training sees its text. Default: by preset.",
     )
     pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer, not after it.")
+    rotary: bool | None = Field(
+        default=None,
+        description="Attend by relative positions (rotary), for translators; Hugging Face has no such model to export"
+        " to. Default: by preset.",
+    )
     max_len: int | None = Field(
         default=None,
         ge=8,
@@ -435,6 +440,7 @@ class TrainOptions(TypedDict, total=False):
     n_layers: int | None
     dropout: float | Literal["auto"] | None
     pre_norm: bool | None
+    rotary: bool | None
     max_len: int | None
     model: dict[str, bool | int | float | str] | None
     pooling: Literal["first", "mean"] | None

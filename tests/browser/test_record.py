@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 TOLERANCE = 0.03
 
 
-@pytest.fixture(scope="module", params=["transformer", "pre-norm", "t5"])
+@pytest.fixture(scope="module", params=["transformer", "pre-norm", "rotary", "t5"])
 def records(request, engines, tmp_path_factory):
     """Of each text with a target, the record of the page and that of `inspect`."""
     task = random_translator(request.param, tmp_path_factory.mktemp(request.param), "fp32")

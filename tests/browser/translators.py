@@ -43,7 +43,10 @@ def random_translator(family, folder, precision="int8"):
         model = T5(T5Config(**sizes, **layers))
     else:
         is_bart = family == "bart"
-        architecture = dict(pre_norm=family == "pre-norm", learned_positions=is_bart, embedding_norm=is_bart)
+        architecture = dict(
+            pre_norm=family in ("pre-norm", "rotary"), rotary=family == "rotary", learned_positions=is_bart,
+            embedding_norm=is_bart,
+        )  # fmt: skip
         model = Transformer(TransformerConfig(**sizes, **layers, **architecture))
     translator = Translator(model, tokenizer)
     translator.confidence, translator.languages, translator.scripts = confidence(), ("en", "de"), ("LATIN",)

@@ -32,6 +32,7 @@ GATED = {"activation": "gated_gelu"}
 MODELS = {
     "transformer": ("translation", "transformer", {}),
     "transformer pre-norm": ("translation", "transformer", {"pre_norm": True, "activation": "silu"}),
+    "transformer rotary": ("translation", "transformer", {"rotary": True, "d_model": 24, "n_heads": 2}),
     "transformer gated": ("translation", "transformer", {"activation": "gated_silu"}),
     "gpt2 gated": ("causal-lm", "gpt2", {"activation": "gated_gelu"}),
     "bert gated": ("feature-extraction", "bert", {"activation": "gated_silu"}),

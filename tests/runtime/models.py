@@ -37,6 +37,7 @@ def llama(**options):
 MODELS = {
     "transformer": transformer,
     "transformer, pre-norm": lambda: transformer(pre_norm=True),
+    "transformer, rotary": lambda: transformer(pre_norm=True, rotary=True),
     "Marian": lambda: transformer(sinusoid_layout="concat", output_bias=True, activation="silu"),
     "transformer, gelu": lambda: transformer(activation="gelu", scale_embedding=False),
     "T5": t5,

@@ -46,11 +46,11 @@ def test_a_packed_batch_has_the_loss_and_gradients_of_a_padded_one(trainer):
         torch.testing.assert_close(actual[name], gradient, rtol=1e-5, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_packed_sequences_have_the_hidden_states_of_each_sequence_alone(pre_norm):
+@pytest.mark.parametrize("options", [{}, {"pre_norm": True}, {"pre_norm": True, "rotary": True}])
+def test_packed_sequences_have_the_hidden_states_of_each_sequence_alone(options):
     torch.manual_seed(0)
     sizes = TransformerConfig(
-        vocab_size=41, d_model=22, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=2, pre_norm=pre_norm
+        vocab_size=41, d_model=24, n_heads=2, d_ff=31, n_encoder_layers=2, n_decoder_layers=2, **options
     )
     model = Transformer(sizes).eval()
     pairs = random_pairs([(5, 3), (2, 11), (7, 7), (1, 0)])

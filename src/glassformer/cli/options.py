@@ -37,7 +37,7 @@ GROUPS = {
     DATA: "src tgt more_tgt more_src reverse_model forward_model n_teachers weights tags in_domain dev_src dev_tgt task"
     " format keys skip_bad fuzzy inline_codes languages tokenizer vocab_size lowercase max_len"
     " mixing_limit mixing_temperature",
-    MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm pooling model",
+    MODEL: "family preset init_from embeddings d_model n_heads d_ff n_layers dropout pre_norm rotary pooling model",
     OPTIMIZATION: "steps epochs minutes batch_tokens auto_batch micro_batch_tokens accumulate lr schedule warmup_ratio"
     " decay_ratio optimizer beta1 beta2 eps weight_decay max_grad_norm label_smoothing prompt_loss_weight augment"
     " bpe_dropout average_checkpoints ema precision cpu_matmul compile activation_checkpointing deterministic seed",
@@ -57,7 +57,7 @@ DECODING: dict[type[Config], Group] = {
 
 RARE = (  # noqa: SIM905
     "fuzzy inline_codes more_src reverse_model forward_model weights tags in_domain augment bpe_dropout"
-    " dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm pooling model"
+    " dev_tgt languages lowercase mixing_limit mixing_temperature embeddings n_heads d_ff pre_norm rotary pooling model"
     " auto_batch micro_batch_tokens accumulate schedule warmup_ratio decay_ratio optimizer beta1 beta2 eps weight_decay"
     " max_grad_norm prompt_loss_weight average_checkpoints ema precision cpu_matmul compile activation_checkpointing"
     " deterministic save_every validate_every shard timeout_s profile tensorboard"

@@ -178,7 +178,7 @@ def worked_example_of_model(
         proj.weight[i * d_head : (i + 1) * d_head].T
         for proj, i in ((module.q_proj, h), (module.k_proj, shared), (module.v_proj, shared))
     )
-    is_rotated = getattr(task.model, "rotary", lambda _: None)(torch.arange(1)) is not None
+    is_rotated = "cross" not in name and getattr(task.model, "rotary", lambda _: None)(torch.arange(1)) is not None
     example = WorkedExample(
         f"{name}, head {head}",
         attention_steps(

@@ -50,6 +50,11 @@ def hf_model_type(model: Model) -> str:
             f" {c.position_offset}, norm_eps = {c.norm_eps:g}, activation = {c.activation} and pooler_activation ="
             f" {c.pooler_activation}"
         )
+    if getattr(c, "rotary", False):
+        raise UserError(
+            f"a {family} with rotary positions: transformers has no such model, so it cannot be exported.\n"
+            "  Export it for another program (--to ctranslate2, onnx or html), or train it with --no-rotary."
+        )
     if getattr(c, "learned_positions", False) != getattr(c, "embedding_norm", False):
         description = f"a {family} that has only one of learned_positions and embedding_norm"
     raise UserError(f"{description}: transformers has no such model, so it cannot be exported.")

@@ -120,6 +120,8 @@ def transformer(model: Any) -> Any:
     options: dict[str, Any] = {"pre_norm": c.pre_norm} if not is_t5 else {
         "pre_norm": True, "rms_norm": True, "relative_attention_bias": True, "head_dim": c.d_head,
     }  # fmt: skip
+    if not is_t5 and c.rotary:
+        options |= {"rotary_dim": 0, "rotary_interleave": False}
     options |= {"activation": ACTIVATIONS[c.activation], "ffn_glu": c.activation.startswith("gated")}
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(c.n_encoder_layers, c.n_heads, **options),

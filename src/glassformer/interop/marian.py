@@ -146,7 +146,7 @@ SINUSOIDS = r"model\.(en|de)coder\.embed_positions\.weight"
 
 def is_marian(c: TransformerConfig) -> bool:
     """Whether the layers are those of a Marian, or of a Pegasus."""
-    return c.attention == "dot" and not c.learned_positions and not c.embedding_norm
+    return c.attention == "dot" and not c.learned_positions and not c.rotary and not c.embedding_norm
 
 
 MARIAN = Architecture(

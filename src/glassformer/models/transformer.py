@@ -12,12 +12,13 @@ from glassformer.model_config import TransformerConfig
 from glassformer.models.decoding import TransformerState
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.initialization import scale_branches_
+from glassformer.nn.attention import Rotary
 from glassformer.nn.block import BlockConfig, TransformerBlock
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import batch_invariant_linear
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.packing import HEAD_SIZES, Packing, Spans, packed_position_ids
-from glassformer.nn.positions import position_ids, sinusoids
+from glassformer.nn.positions import position_ids, rotary_embedding, sinusoids
 
 
 def n_positions(max_len: int) -> int:
@@ -25,10 +26,15 @@ def n_positions(max_len: int) -> int:
     return max_len + 1 + PAD_TO_MULTIPLE_OF
 
 
+def positions_of(ids: Int[Tensor, "batch length"], spans: Spans | None) -> Int[Tensor, "... length"]:
+    """Position of each token in its sequence, also of packed ones."""
+    return position_ids(ids) if spans is None else packed_position_ids(spans, ids.size(1))
+
+
 class Transformer(EncoderDecoder):
     """Encoder-decoder Transformer. One matrix is shared by both embeddings and the projection to the vocabulary.
 
-    Source: Vaswani et al. 2017; Press & Wolf 2017 for the shared matrix.
+    Source: Vaswani et al. 2017; Press & Wolf 2017 for the shared matrix; Su et al. 2021 for rotary positions.
     """
 
     config_class = TransformerConfig
@@ -85,15 +91,19 @@ class Transformer(EncoderDecoder):
             self.embedding.weight[self.config.pad_id] = 0
 
     def embed(
-        self, ids: Int[Tensor, "batch length"], start: int = 0, spans: Spans | None = None, side: str = "encoder"
+        self, ids: Int[Tensor, "batch length"], positions: Int[Tensor, "... length"], side: str = "encoder"
     ) -> Float[Tensor, "batch length d_model"]:
         """Input of the first layer of a side, "encoder" or "decoder"."""
         x = self.embedding(ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
-        positions = position_ids(ids, start) if spans is None else packed_position_ids(spans, ids.size(1))
-        x = x + F.embedding(positions, self.position_table(side))
+        if not self.config.rotary:
+            x = x + F.embedding(positions, self.position_table(side))
         return self.dropout(getattr(self, f"{side}_embedding_norm")(x))
+
+    def rotary(self, positions: Int[Tensor, "... length"]) -> Rotary | None:
+        """Rotary position embedding of the tokens, if the model has one."""
+        return rotary_embedding(positions, self.config.d_model // self.config.n_heads) if self.config.rotary else None
 
     def position_table(self, side: str) -> Float[Tensor, "positions d_model"]:
         """The vectors that are added to the embeddings of a side."""
@@ -108,7 +118,9 @@ class Transformer(EncoderDecoder):
     def embedding_scale(self) -> float:
         return float(self.config.d_model**0.5) if self.config.scale_embedding else 1.0
 
-    def position_vectors(self, n_positions: int, side: str = "source") -> Float[Tensor, "positions d_model"]:
+    def position_vectors(self, n_positions: int, side: str = "source") -> Float[Tensor, "positions d_model"] | None:
+        if self.config.rotary:
+            return None
         return self.position_table("decoder" if side == "target" else "encoder")[:n_positions]
 
     def encode(self, src: Int[Tensor, "batch src"], spans: Spans | None = None) -> Float[Tensor, "batch src d_model"]:
@@ -118,9 +130,10 @@ class Transformer(EncoderDecoder):
             spans: the sources in a batch of one row, if they are packed.
         """
         mask = padding_mask(src, self.config.pad_id) if spans is None else Packing(spans, spans)
-        x = self.embed(src, spans=spans)
+        positions = positions_of(src, spans)
+        x, rotary = self.embed(src, positions), self.rotary(positions)
         for layer in self.encoder:
-            x = layer(x, mask)
+            x = layer(x, mask, rotary=rotary)
         return self.encoder_norm(x)
 
     def forward(
@@ -142,9 +155,11 @@ class Transformer(EncoderDecoder):
         cross_mask: Packing | Tensor = padding_mask(src, self.config.pad_id)
         if src_spans is not None and tgt_spans is not None:
             mask, cross_mask = Packing(tgt_spans, tgt_spans), Packing(tgt_spans, src_spans)
-        x = self.embed(tgt_in, spans=tgt_spans, side="decoder")
+        positions = positions_of(tgt_in, tgt_spans)
+        x, rotary = self.embed(tgt_in, positions, "decoder"), self.rotary(positions)
         for layer in self.decoder:
-            x = layer(x, mask, cross_keys_values=layer.cross_attention.keys_values(memory), cross_mask=cross_mask)
+            keys_values = layer.cross_attention.keys_values(memory)
+            x = layer(x, mask, rotary=rotary, cross_keys_values=keys_values, cross_mask=cross_mask)
         return self.decoder_norm(x)
 
     @property
@@ -157,7 +172,8 @@ class Transformer(EncoderDecoder):
 
     def step(self, ids: Int[Tensor, " rows"], state: TransformerState) -> Float[Tensor, "rows vocab"]:
         """Logits of the next token, given `ids`, the last token of each hypothesis. Updates the state."""
-        x = self.embed(ids[:, None], state.length, side="decoder")
+        positions = position_ids(ids[:, None], state.length)
+        x, rotary = self.embed(ids[:, None], positions, "decoder"), self.rotary(positions)
         for layer, keys_values, cache in zip(self.decoder, state.cross_keys_values, state.caches, strict=True):
-            x = layer(x, cross_keys_values=keys_values, cross_mask=state.cross_mask, cache=cache)
+            x = layer(x, rotary=rotary, cross_keys_values=keys_values, cross_mask=state.cross_mask, cache=cache)
         return self.logits(self.decoder_norm(x)[:, 0])

@@ -61,7 +61,7 @@ OWN_OPTIONS = (
 )
 """Options that some objectives have (`Objective.options`)."""
 
-MODEL_OPTIONS = ("n_heads", "d_ff", "n_layers", "pre_norm", "pooling", "dropout")
+MODEL_OPTIONS = ("n_heads", "d_ff", "n_layers", "pre_norm", "rotary", "pooling", "dropout")
 """Options that are fields of the configurations of some model families."""
 
 GIVEN_ANEW = {"devices": None, "shard": False, "profile": False}
@@ -99,9 +99,10 @@ def stored_options(config: TrainConfig) -> TrainConfig | None:
             f"  To train with other options: glassformer train --config {path} --out NEW"
         )
     stored = TrainConfig.resolve({}, path, environment={})
-    if stored.task == "translation" and stored.augment is None:
-        return stored.model_copy(update={"augment": 0.0})  # a run of an earlier version, which had no default
-    return stored
+    # Runs of earlier versions did not have these options.
+    absent: JsonObject = {"augment": 0.0} if stored.task == "translation" else {}
+    absent |= {"rotary": False} if stored.family == "transformer" else {}
+    return stored.model_copy(update={name: value for name, value in absent.items() if getattr(stored, name) is None})
 
 
 def store_options(config: TrainConfig) -> None:
@@ -265,7 +266,7 @@ def check_sizes(config: TrainConfig, base: AnyTask) -> None:
         raise ConfigError(
             f"--family {config.family}: --init-from {config.init_from} keeps its family {family}.\n  Leave it out."
         )
-    sizes = ("max_len", "d_model", "n_heads", "d_ff", "n_layers", "pre_norm")
+    sizes = ("max_len", "d_model", "n_heads", "d_ff", "n_layers", "pre_norm", "rotary")
     own: JsonObject = {name: value for name, value in sizes_of(base.model).items() if name in sizes}
     own |= {"vocab_size": base.tokenizer.vocab_size, "tokenizer": None, "lowercase": False}
     for option, value in own.items():  # run.toml also has sizes of the preset that the family does not have
