@@ -28,11 +28,12 @@ from tests.journeys.conftest import glassformer
 
 TARGETS = ["ctranslate2", "onnx"]
 PRUNED = {"pruned_heads": {"encoder.0.self_attention": 3, "decoder.1.self_attention": 5}}
+EVEN = {"d_model": 24, "n_heads": 2}
 GATED = {"activation": "gated_gelu"}
 MODELS = {
     "transformer": ("translation", "transformer", {}),
     "transformer pre-norm": ("translation", "transformer", {"pre_norm": True, "activation": "silu"}),
-    "transformer rotary": ("translation", "transformer", {"rotary": True, "d_model": 24, "n_heads": 2}),
+    "transformer rotary": ("translation", "transformer", {"pre_norm": True, "rotary": True, **EVEN}),
     "transformer gated": ("translation", "transformer", {"activation": "gated_silu"}),
     "gpt2 gated": ("causal-lm", "gpt2", {"activation": "gated_gelu"}),
     "bert gated": ("feature-extraction", "bert", {"activation": "gated_silu"}),

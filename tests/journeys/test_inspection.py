@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from glassformer import checkpoint
 from tests.inspection.models import CASES, make, text_for
 from tests.inspection.test_page import check
 from tests.journeys.conftest import RARE, SMALL, glassformer, write_lines
@@ -146,7 +147,7 @@ def test_the_command_of_a_report_repeats_the_run(model, corpus, tmp_path):
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
 
 
-def test_the_worked_example_is_printed_and_written_as_page(model, tmp_path):
+def test_the_worked_example_is_printed_and_written_as_page(tmp_path):
     page = tmp_path / "worked.html"
     done = glassformer("worked-example", "--html", page)
     assert done.returncode == 0, done.stderr
@@ -159,8 +160,10 @@ def test_the_worked_example_is_printed_and_written_as_page(model, tmp_path):
         assert digits in done.stdout
     record, _ = check(page.read_text(encoding="utf-8"))
     assert len(record["steps"]) == 10
+    folder = tmp_path / "model"
+    checkpoint.save_folder(folder, make("translation", "transformer").contents())
     done = glassformer(
-        "worked-example", "--model", model, "--text", TEXT, "--layer", "decoder.0.cross_attention", "--head", 2,
+        "worked-example", "--model", folder, "--text", TEXT, "--layer", "decoder.0.cross_attention", "--head", 2,
         "--html", page, "--force",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

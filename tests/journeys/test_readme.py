@@ -243,7 +243,9 @@ def check_html(out: list[str], err: str, folder: Path) -> None:
 
 def check_import(out: list[str], err: str, folder: Path) -> None:
     assert re.fullmatch(r"again: translation, \d\.\d M parameters, vocabulary of [\d,]+\.", out[0])
-    before, after = (safetensors.torch.load_file(folder / name / "model.safetensors") for name in ("en-fr-small", "again"))
+    before, after = (
+        safetensors.torch.load_file(folder / name / "model.safetensors") for name in ("en-fr-small", "again")
+    )
     # The channels are in another order there.
     before, after = (weights["embedding.weight"].sort(-1).values for weights in (before, after))
     torch.testing.assert_close(after, before)

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from glassformer.models.transformer import Transformer, TransformerConfig
+from glassformer.nn.positions import position_ids
 
 BATCH, SRC, TGT, VOCAB, D_MODEL, HEADS, D_FF = 3, 7, 5, 23, 22, 11, 31
 
@@ -68,8 +69,8 @@ def test_hidden_states_match_pytorchs_transformer(pre_norm):
     src[1, 4:] = 0
     hidden = torch.zeros(src.shape).masked_fill(src == 0, -torch.inf)
     expected = theirs(
-        ours.embed(src),
-        ours.embed(tgt),
+        ours.embed(src, position_ids(src)),
+        ours.embed(tgt, position_ids(tgt)),
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(TGT),
         src_key_padding_mask=hidden,
         memory_key_padding_mask=hidden,
@@ -81,7 +82,7 @@ def test_embeddings_are_scaled_and_tied():
     model = Transformer(TransformerConfig(vocab_size=VOCAB, d_model=D_MODEL, n_heads=HEADS, d_ff=D_FF)).eval()
     ids = torch.tensor([[5]])
     expected = model.embedding.weight[5] * D_MODEL**0.5 + model.positions[0]
-    torch.testing.assert_close(model.embed(ids)[0, 0], expected)
+    torch.testing.assert_close(model.embed(ids, position_ids(ids))[0, 0], expected)
     hidden = torch.randn(1, D_MODEL)
     torch.testing.assert_close(model.logits(hidden), hidden @ model.embedding.weight.T)
 

@@ -10,7 +10,6 @@ from glassformer.errors import ConfigError
 from glassformer.inspection.attention_steps import Matrix, Step, attention_steps, softmax
 from glassformer.inspection.inputs import Side, prepare_inputs
 from glassformer.inspection.record import record_activations
-from glassformer.models.families import family_of
 from glassformer.nn.attention import Attention
 from glassformer.nn.positions import sinusoids
 from glassformer.tasks.base import AnyTask
@@ -254,9 +253,7 @@ def similarities(task: AnyTask, side: Side, words: tuple[str, str] | None) -> Si
     table = model.position_vectors(len(side.ids))
     if table is None:
         if words:
-            raise ConfigError(
-                f"--words compares words and positions, but a {family_of(model)} has no position embeddings."
-            )
+            raise ConfigError("--words compares words and positions, but this model has no position embeddings.")
         return None
     position_vectors = table.detach().double().cpu().numpy()
     sums = vectors + position_vectors

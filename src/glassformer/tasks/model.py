@@ -215,7 +215,10 @@ def read_graph(folder: Path, family: str, config: ModelConfig) -> Graph | None:
     arrays = read_arrays(folder / graph_file.CONSTANTS_FILE) if has_constants else {}
     constants = {name: array.astype(np.float32, copy=False) for name, array in arrays.items()}
     record = read_json(folder / graph_file.FILE)
+    # Folders of earlier versions lack the fields that were added since; the defaults of these are as before.
+    stored = read_json(folder / "config.json")
+    fields = {name: value for name, value in config.model_dump().items() if name in stored}
     try:
-        return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **config.model_dump()}, constants)
+        return graph_file.from_json(record, {"model_type": f"glassformer-{family}", **fields}, constants)
     except CheckpointError as error:
         raise CheckpointError(f"{folder}: {error}") from None
