@@ -5,6 +5,8 @@ compared with glassformer's output as it is, and without its guard against repet
 differences are large for a model that was trained briefly, which repeats itself.
 
 usage: python -m benchmarks.export_defaults FOLDER SOURCES
+
+FOLDER: a translator that was trained with --no-rotary, as transformers has no other.
 """
 
 import sys

@@ -166,8 +166,8 @@ class TrainConfig(Config):
     pre_norm: bool | None = Field(default=None, description="Normalize before each sub-layer, not after it.")
     rotary: bool | None = Field(
         default=None,
-        description="Attend by relative positions (rotary), for translators; Hugging Face has no such model to export"
-        " to. Default: by preset.",
+        description="Relative positions in self-attention, by rotation, instead of sinusoids. Such a translator cannot"
+        " be exported to Hugging Face. Default: by preset.",
     )
     max_len: int | None = Field(
         default=None,

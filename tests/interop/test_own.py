@@ -142,6 +142,12 @@ def test_classifiers_with_other_pooling_than_berts_are_refused(sizes, pooling, t
         ("masked-lm", "bert", {"pre_norm": True, "activation": "relu"}, "activation = relu"),
         ("masked-lm", "bert", {"position_offset": 1, "activation": "silu"}, "activation = silu"),
         ("translation", "rnn", {}, "a rnn"),
+        (
+            "translation",
+            "transformer",
+            {"rotary": True, "d_model": 24, "n_heads": 2},
+            "a transformer with rotary positions",
+        ),
     ],
 )
 def test_models_that_transformers_does_not_have_are_refused(name, family, sizes, match, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from glassformer.errors import ConfigError
 from glassformer.models.families import FAMILIES
 from glassformer.train_config import TrainConfig
-from glassformer.training.options import DERIVED_FIELDS, select_objective_type, store_options
+from glassformer.training.options import DERIVED_FIELDS, select_objective_type, store_options, stored_options
 from glassformer.training.repeat import config_of
 from glassformer.training.run import train
 
@@ -134,6 +134,16 @@ def test_a_run_of_an_earlier_version_with_an_option_that_its_family_lacks_is_res
     select_objective_type(repeated, None)
     with pytest.raises(ConfigError, match="--n-heads: the family rnn has no such option"):
         select_objective_type(stored.model_copy(update={"out": tmp_path / "new"}), None)
+
+
+def test_a_run_of_an_earlier_version_without_later_options_is_resumed_and_repeated_without_them(text, tmp_path):
+    run = tmp_path / "run"
+    train(options(text, run, "transformer"), quiet=True)
+    stored = stored_options(options(text, run, "transformer"))
+    assert (stored.rotary, stored.augment) == (True, 0.1)
+    store_options(stored.model_copy(update={"rotary": None, "augment": None}))
+    for config in (stored_options(stored), config_of(run, tmp_path / "repeated")):
+        assert (config.rotary, config.augment) == (False, 0.0)
 
 
 @pytest.mark.parametrize(

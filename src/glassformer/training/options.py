@@ -98,11 +98,15 @@ def stored_options(config: TrainConfig) -> TrainConfig | None:
             f"{path}: damaged or changed since the run wrote it.\n"
             f"  To train with other options: glassformer train --config {path} --out NEW"
         )
-    stored = TrainConfig.resolve({}, path, environment={})
-    # Runs of earlier versions did not have these options.
-    absent: JsonObject = {"augment": 0.0} if stored.task == "translation" else {}
-    absent |= {"rotary": False} if stored.family == "transformer" else {}
-    return stored.model_copy(update={name: value for name, value in absent.items() if getattr(stored, name) is None})
+    return with_former_values(TrainConfig.resolve({}, path, environment={}))
+
+
+def with_former_values(config: TrainConfig) -> TrainConfig:
+    """The options of a run. Those that did not exist when it began have the values that change nothing, not the present
+    defaults."""
+    former: JsonObject = {"augment": 0.0} if config.task == "translation" else {}
+    former |= {"rotary": False} if config.family == "transformer" else {}
+    return config.model_copy(update={name: value for name, value in former.items() if getattr(config, name) is None})
 
 
 def store_options(config: TrainConfig) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from glassformer.errors import ConfigError
 from glassformer.manifest import MANIFEST, read_json
 from glassformer.train_config import TrainConfig
-from glassformer.training.options import without_unused_options
+from glassformer.training.options import with_former_values, without_unused_options
 from glassformer.training.scan import changed_files, given_models
 
 TIMES = ("tokens_per_s", "elapsed_s")
@@ -68,7 +68,7 @@ def config_of(run: Path, out: Path) -> TrainConfig:
         raise ConfigError(f"--out {out}: is the run itself.\n  Name another folder.")
     environment = read_json(run / "env.json")
     given = {"out": out, "threads": environment.get("threads"), "devices": environment.get("processes")}
-    config = TrainConfig.resolve(given, path)
+    config = with_former_values(TrainConfig.resolve(given, path))
     if config.minutes is not None:
         raise ConfigError(
             f"{run}: was trained for {config.minutes:g} minutes, which are other steps at each time.\n"
