@@ -8,6 +8,8 @@ from glassformer.models.transformer import Transformer, TransformerConfig
 from glassformer.nn import cpu_training as c
 from glassformer.nn.block import BlockConfig, Residual, TransformerBlock
 from glassformer.nn.ops.loss import linear_cross_entropy
+from glassformer.nn.ops.rotation import torch_rotation
+from glassformer.nn.positions import rotary_embedding
 
 pytestmark = pytest.mark.skipif(c.library() is None, reason="the package was installed without a C compiler")
 
@@ -42,6 +44,17 @@ def test_attention_and_its_gradients_match_pytorch(queries, keys, d_head, causal
     ours_grads = torch.autograd.grad(ours, (q, k, v), d_out)
     for grad, expected_grad in zip(ours_grads, torch.autograd.grad(expected, (q, k, v), d_out.float()), strict=True):
         torch.testing.assert_close(grad, expected_grad, **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("positions", [torch.arange(7), torch.tensor([range(7), range(200, 207)])], ids=["all", "each"])
+def test_rotation_and_its_gradient_match_pytorch(positions, dtype):
+    x = torch.randn(2, 7, 3, 64).to(dtype).transpose(1, 2).requires_grad_()
+    angles, d_out = rotary_embedding(positions, 64), torch.randn(2, 3, 7, 64).to(dtype)
+    ours, expected = c.rotate(x, *angles), torch_rotation(x.float(), *angles)
+    torch.testing.assert_close(ours.float(), expected, **TOLERANCE[dtype])
+    (grad,), (other,) = (torch.autograd.grad(y, x, d_out.to(y.dtype)) for y in (ours, expected))
+    torch.testing.assert_close(grad, other, **TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -98,19 +111,22 @@ def test_modules_use_the_kernels_in_training_only(monkeypatch):
     calls = []
     monkeypatch.setattr(c, "run", lambda kernel, arguments: calls.append(kernel))
     block, x = TransformerBlock(BlockConfig(64, 2, 7, 0.1)), torch.randn(2, 5, 64)
-    block(x)
-    assert [kernel for kernel in calls if kernel != t.PRODUCT] == [t.ATTENTION, t.RESIDUAL, t.RESIDUAL]
+    rotary = rotary_embedding(torch.arange(5), 32)
+    block(x, rotary=rotary)
+    expected = [t.ROTATION, t.ROTATION, t.ATTENTION, t.RESIDUAL, t.RESIDUAL]
+    assert [kernel for kernel in calls if kernel != t.PRODUCT] == expected
     assert (t.PRODUCT in calls) == c.has_product(torch.float32)
     calls.clear()
     with torch.no_grad():
-        block.eval()(x)
+        block.eval()(x, rotary=rotary)
     assert not calls
 
 
+@pytest.mark.parametrize("rotary", [False, True])
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_a_model_has_the_same_gradients_with_and_without_the_kernels(pre_norm, monkeypatch):
-    sizes = {"vocab_size": 37, "d_model": 32, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 2, "n_decoder_layers": 2}
-    model = Transformer(TransformerConfig(**sizes, dropout=0.0, pre_norm=pre_norm)).train()
+def test_a_model_has_the_same_gradients_with_and_without_the_kernels(pre_norm, rotary, monkeypatch):
+    sizes = {"vocab_size": 37, "d_model": 64, "n_heads": 2, "d_ff": 48, "n_encoder_layers": 2, "n_decoder_layers": 2}
+    model = Transformer(TransformerConfig(**sizes, dropout=0.0, pre_norm=pre_norm, rotary=rotary)).train()
     generator = torch.Generator().manual_seed(1)
     src, tgt = (torch.randint(3, 37, (5, n), generator=generator) for n in (7, 11))
     src[1, 4:] = model.config.pad_id

@@ -20,8 +20,10 @@ from glassformer.nn.ops.linear import linear
 from glassformer.nn.ops.loss import linear_cross_entropy
 from glassformer.nn.ops.operation import Implementation, Operation
 from glassformer.nn.ops.residual import residual
+from glassformer.nn.ops.rotation import rotation
 from glassformer.nn.ops.softmax import softmax_statistics
 from glassformer.nn.packing import Packing
+from glassformer.nn.positions import rotary_embedding
 
 MODES = ["fp32", "bf16", "no gradients"]
 """Training in fp32 and under autocast in bf16; inference."""
@@ -136,6 +138,17 @@ def residual_cases() -> Iterator[Case]:
         yield Case(residual, mode, f"{shape} {norm}", make)
 
 
+def rotation_cases() -> Iterator[Case]:
+    for (length, d_head), batched, mode in product([(1, 32), (5, 64), (7, 18), (33, 96)], (False, True), MODES):
+
+        def make(length=length, d_head=d_head, batched=batched, mode=mode):
+            x = torch.randn(2, length, 3, d_head).to(torch.bfloat16 if mode == "bf16" else torch.float32)
+            positions = torch.arange(length) if not batched else torch.randint(100, (2, length))
+            return (x.transpose(1, 2).requires_grad_(), *rotary_embedding(positions, d_head)), {}
+
+        yield Case(rotation, mode, f"{length}x{d_head} {'positions of each batch entry' * batched}", make)
+
+
 def softmax_cases() -> Iterator[Case]:
     for n_rows, n_columns, n_padding in [(1, 1, 0), (7, 37, 0), (3, 8000, 0), (5, 31, 17)]:
 
@@ -161,7 +174,7 @@ def loss_cases() -> Iterator[Case]:
         yield Case(linear_cross_entropy, mode, name, make)
 
 
-CASES = [*attention_cases(), *linear_cases(), *residual_cases(), *softmax_cases(), *loss_cases()]
+CASES = [*attention_cases(), *linear_cases(), *residual_cases(), *rotation_cases(), *softmax_cases(), *loss_cases()]
 
 COMPARISONS = [
     pytest.param(case, row.name, id=f"{case.operation.reference.__name__}-{row.name}-{case.mode}-{case.name}")

@@ -6,7 +6,7 @@ only on the number of parts. */
 #define TRAINING_H
 #include <stdint.h>
 
-enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT };
+enum TrainingKernel { ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT, ROTATION };
 
 /* A tensor [batch, heads, length, d_head] whose features are contiguous. Strides in elements. */
 typedef struct { void *data; int64_t batch, head, row; } Heads;
@@ -42,6 +42,15 @@ typedef struct {
   int64_t n_rows, n;
   int32_t is_bf16;
 } SoftmaxArguments;
+
+typedef struct {
+  Heads x, out;
+  const float *cosines, *sines;  /* [batch, length, half], of the angles of the positions */
+  int64_t angles_stride;         /* from one batch entry to the next; 0: the same angles for all */
+  int64_t n_batch, n_heads, length, half; /* half: d_head / 2, a multiple of 16 */
+  float direction;               /* 1, or -1: rotates back */
+  int32_t is_bf16;
+} RotationArguments;
 
 /* C = A B, A [m, k], B [k, n]. Strides: elements from a row to the next. B may be the rows of several matrices together. */
 enum { MAX_PIECES = 3 };

@@ -5,7 +5,7 @@ from ctypes import c_float, c_int32, c_int64, c_uint32, c_void_p
 
 from glassformer.kernels.library import Kernels
 
-ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT = range(6)
+ATTENTION, ATTENTION_BACKWARD, RESIDUAL, RESIDUAL_BACKWARD, SOFTMAX, PRODUCT, ROTATION = range(7)
 """The kernels, in the order of `enum TrainingKernel`."""
 
 MAX_PIECES = 3
@@ -62,6 +62,20 @@ class SoftmaxArguments(ctypes.Structure):
         ("log_sum_exp", c_void_p),
         ("n_rows", c_int64),
         ("n", c_int64),
+        ("is_bf16", c_int32),
+    ]
+
+
+class RotationArguments(ctypes.Structure):
+    """`RotationArguments` of training.h."""
+
+    _fields_ = [
+        ("x", Heads),
+        ("out", Heads),
+        ("cosines", c_void_p),
+        ("sines", c_void_p),
+        *((name, c_int64) for name in ("angles_stride", "n_batch", "n_heads", "length", "half")),
+        ("direction", c_float),
         ("is_bf16", c_int32),
     ]
 

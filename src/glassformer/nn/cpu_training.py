@@ -1,5 +1,5 @@
-"""Kernels in C for training on a CPU: matrix products, attention of short sequences, residual connections,
-softmax of the logits.
+"""Kernels in C for training on a CPU: matrix products, attention of short sequences, rotary positions,
+residual connections, softmax of the logits.
 
 The operations in `nn/ops` select them where the library of the kernels and its instruction set have them.
 """
@@ -107,6 +107,46 @@ def short_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
         causal: the queries are at the last key positions and attend to no later ones.
     """
     return ShortAttention.apply(q, k, v, mask, causal, scale)
+
+
+class Rotation(torch.autograd.Function):
+    """Rotation of each head by the angles of its positions. Source: rotation.h."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        return rotated(x, cos, sin, 1)
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, None, None]:
+        cos, sin = ctx.saved_tensors
+        return rotated(d_out, cos, sin, -1), None, None
+
+
+def rotated(x: Tensor, cos: Tensor, sin: Tensor, direction: int) -> Tensor:
+    """Heads, rotated by the angles of their positions, or back for direction -1."""
+    x = x if x.stride(3) == 1 else x.contiguous()
+    (out,) = like(x)
+    n_batch, n_heads, length, d_head = x.shape
+    run(
+        t.ROTATION,
+        t.RotationArguments(
+            x=heads(x), out=heads(out), cosines=cos.data_ptr(), sines=sin.data_ptr(),
+            angles_stride=0 if cos.numel() == length * d_head // 2 else length * d_head // 2,
+            n_batch=n_batch, n_heads=n_heads, length=length, half=d_head // 2, direction=direction,
+            is_bf16=x.dtype == torch.bfloat16,
+        ),
+    )  # fmt: skip
+    return out
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Heads [batch, heads, length, d_head], rotated by the angles of their positions.
+
+    Args:
+        cos: cosines in fp32 [length, half], after dimensions of 1 and, if positions differ, of the batch; sin: sines.
+    """
+    return Rotation.apply(x, cos.contiguous(), sin.contiguous())
 
 
 class ResidualFunction(torch.autograd.Function):

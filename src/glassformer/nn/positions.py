@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.nn.ops.rotation import rotation
 from glassformer.nn.overridable import overridable
 
 
@@ -50,6 +51,4 @@ def rotate(
     sin: Float[Tensor, "*#batch 1 length half"],
 ) -> Float[Tensor, "batch heads length d_head"]:
     """Rotate each pair (x_i, x_(i + d_head/2)) by the angle of its position."""
-    first, second = x.chunk(2, dim=-1)
-    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    return rotation(x, cos, sin)
