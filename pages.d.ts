@@ -175,6 +175,7 @@ declare global {
     words?: WordsRecord | null;
     letters?: string | null;
     translates_letterless?: boolean;
+    n_sentences?: number;
     confidence?: Confidence | null;
     n_own_caches?: number;
     // of decoders

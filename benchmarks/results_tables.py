@@ -239,7 +239,7 @@ def search_quality(record: dict) -> list[Row]:
 
 NOISES = (
     "capitals", "title case", "no capitals", "typing error", "as written", "no end mark", "end mark twice", "emoji",
-    "code", "list mark", "single words",
+    "code", "list mark", "paragraph", "single words",
 )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def robustness(record: dict) -> list[Row]:
         if "as written" not in result:  # before words were read otherwise
             result = result | {"as written": result["typing error"], "typing error": None}
         read = result.get("read otherwise")
-        parts = [percent(result[noise], 0) if result[noise] is not None else "–" for noise in NOISES]
+        parts = [percent(part, 0) if (part := result.get(noise)) is not None else "–" for noise in NOISES]
         return [name, f"{result['clean']:.1f}", *parts, "–" if read is None else percent(read, 2)]
 
     return [row(*item) for item in record["results"].items()]

@@ -4,7 +4,7 @@ The noise is made here, not by the code that augments training text, from other 
 Where a noise changes what a right translation is (capitals, a mark that is copied), the reference is changed alike;
 chrF of text in capitals ignores case, and is compared with clean chrF that ignores case. As written: typing errors
 without the repair of words that the training text does not have; read otherwise: the part of the words of the clean
-text that this repair changes. Single words: of WORDS frequent words that the training text gives one translation of,
+text that this repair changes. Paragraph: texts of PARAGRAPH sentences that follow each other. Single words: of WORDS frequent words that the training text gives one translation of,
 the part that is translated so, alone on a line.
 
 usage: python -m benchmarks.robustness TRAIN_SRC TRAIN_TGT SRC REF NAME=MODEL ...
@@ -24,6 +24,7 @@ from glassformer.learning.lexicon import Lexicon
 from glassformer.tasks.registry import load
 
 WORDS = 300
+PARAGRAPH = 4
 LETTERS = "etaoinshrdlucmfwypvbgk"
 NEIGHBORS = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuioposdfghjklkxcvbnmn", strict=True))
 """A neighbor of each letter on a keyboard."""
@@ -85,6 +86,10 @@ NOISES = {
 IGNORE_CASE = ("capitals", "title case")
 
 
+def paragraphs(texts):
+    return [" ".join(texts[i : i + PARAGRAPH]) for i in range(0, len(texts), PARAGRAPH)]
+
+
 def chrf(hypotheses, references, *, lowercase=False):
     return CHRF(lowercase=lowercase).corpus_score(hypotheses, [references]).score
 
@@ -120,6 +125,7 @@ def measure(folder, pairs, words):
         result[name] = round(score / (clean_caseless if caseless else clean), 4)
         if noise is typing_errors:
             result["as written"] = round(chrf(translate(own, keep_spelling=True), refs) / clean, 4)
+    result["paragraph"] = round(chrf(translate(paragraphs(sources)), paragraphs(references)) / clean, 4)
     n_words = sum(len(src.split()) for src in sources)
     result["read otherwise"] = round(sum(len(task.readings(src, None)) for src in sources) / n_words, 6)
     outputs = translate([src for src, _ in words])

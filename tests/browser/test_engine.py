@@ -31,6 +31,8 @@ TEXTS = [
     "x" * 300,
     "กำเปิ้ล" * 20,
     "the cat sat. " * 12,
+    "A man. The cat sat. Dr. Berlin! Is it?\nHe saw 5. dogs... The couch.",
+    "猫。这只猫睡了！A man.",
     "the cat sat the cat sat the cat sat the cat sat",
     "İSTANBUL ΟΔΟΣ ǅ",
 ]

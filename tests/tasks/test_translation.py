@@ -16,11 +16,15 @@ MAX_LEN = 23
 TEXTS = ["The cat slept. The dog ran! Did it? Yes.", "one two three four five six seven"]
 
 
+def translator_of(max_len: int) -> Translator:
+    tokenizer = Tokenizer.train(TEXTS * 5, vocab_size=300)
+    sizes = dict(d_model=8, n_heads=2, d_ff=11, n_encoder_layers=1, n_decoder_layers=1, max_len=max_len)
+    return Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
+
+
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    tokenizer = Tokenizer.train(TEXTS * 5, vocab_size=300)
-    sizes = dict(d_model=8, n_heads=2, d_ff=11, n_encoder_layers=1, n_decoder_layers=1, max_len=MAX_LEN)
-    return Translator.build(TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes), tokenizer)
+    return translator_of(MAX_LEN)
 
 
 def split(translator: Translator, text: str) -> tuple[list[str], list[str]]:
@@ -101,6 +105,27 @@ def test_white_space_around_a_text_and_between_its_parts_is_kept(translator, opt
     ((best, *_),) = translator.translate([text], options)
     assert best.text == "".join(s + o[0].text for s, o in zip(spaces, outputs, strict=False)) + spaces[-1]
     assert best.source == text
+
+
+SENTENCES = ["The cat.", "Dr. A ran!", "Did it?", "Yes.", "No."]
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(0, [5]), (1, [1] * 5), (2, [2, 2, 1]), (4, [4, 1]), (5, [5]), (9, [5])])
+def test_a_text_of_more_sentences_than_those_of_the_training_is_translated_some_at_a_time(n, sizes):
+    translator = translator_of(99)
+    translator.trained_sentences = (str(n),) if n else ()
+    text, encoded = "  ".join(SENTENCES), translator.tokenizer.encode
+    parts = splitting.split(text, translator.tokenizer, 98, pytest.fail, translator.n_sentences)
+    own = ["  ".join(SENTENCES[sum(sizes[:i]) : sum(sizes[: i + 1])]) for i in range(len(sizes))]
+    assert parts == [("  " if i else "", encoded(part)) for i, part in enumerate(own)]
+    ((best, *_),) = translator.translate([text], options := DecodeConfig(beam=1))
+    assert best.text == "  ".join(o[0].text for o in translator.translate(own, options))
+
+
+def test_the_usual_number_of_sentences_is_that_of_nearly_all_texts():
+    texts = ["One."] * 90 + ["One. Two."] * 8 + ["One. Two. Three."] * 2
+    assert splitting.usual_sentences(texts) == 2
+    assert splitting.usual_sentences(["no end", ""]) == splitting.usual_sentences([]) == 1
 
 
 def test_sentences_without_white_space_between_them_are_separated(translator):

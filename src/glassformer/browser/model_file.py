@@ -145,6 +145,7 @@ def translator_header(task: Translator, tables: TableFile) -> JsonObject:
         "tags": tags_of(task.tokenizer),
         "codes": [*code_ids(task.tokenizer).values()],
         "more_tokens": MORE_TOKENS,
+        "n_sentences": task.n_sentences,
         "beam": defaults.beam,
         "length_penalty": defaults.length_penalty,
         "patterns": patterns(),

@@ -1,7 +1,7 @@
-"""Splitting of texts that are longer than the maximum length of a model."""
+"""Splitting of texts that are longer than the maximum length of a model, or than those that it was trained on."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from glassformer.documents.codes import ABBREVIATIONS
 from glassformer.documents.words import continues_letter
@@ -20,17 +20,37 @@ MAX_ABBREVIATION = 10
 MAX_TOKENS_OF_LETTER = 4
 """Maximum number of tokens of a character: those of its bytes in UTF-8."""
 
+USUAL_FRACTION = 0.98
+"""Fraction of the texts of a training that have no more sentences than are translated at once."""
+
 CLAUSE_ENDS = (",", ";", ":", "，", "、", "；", "：", "،", "؛")
 """After which a sentence is cut that is too long and has no spaces."""
 
 
-def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], None]) -> list[tuple[str, list[int]]]:
+def usual_sentences(texts: Iterable[str]) -> int:
+    """The number of sentences that USUAL_FRACTION of the texts do not exceed, at least 1."""
+    numbers = sorted(map(n_sentences_of, texts))
+    return max(1, numbers[int(USUAL_FRACTION * (len(numbers) - 1))]) if numbers else 1
+
+
+def n_sentences_of(text: str) -> int:
+    """Number of sentences of a text."""
+    return sum(1 for _ in split_text(SENTENCE_END, text, is_end))
+
+
+def split(
+    text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], None], n_sentences: int = 0
+) -> list[tuple[str, list[int]]]:
     """Split a text into parts of at most `limit` tokens, at sentence ends, or at word ends within longer sentences.
 
     Returns the white space between sentences before each part, and its token ids.
+
+    Args:
+        n_sentences: maximum number of sentences of a part. 0: any number.
     """
     ids = tokenizer.encode(text)
-    if len(ids) <= limit:
+    is_too_long = len(ids) > limit
+    if not is_too_long and (not n_sentences or n_sentences_of(text) <= n_sentences):
         return [("", ids)]
     n = len(tokenizer.first_ids)  # each part begins with them
     limit -= n
@@ -41,21 +61,23 @@ def split(text: str, tokenizer: Tokenizer, limit: int, warn: Callable[[str], Non
     inner = tokenizer.for_words()  # with the space before a sentence, if the vocabulary has it in its tokens
     parts: list[tuple[str, list[int]]] = []
     begin: int | None = None  # of the last part in the text, if it is that of a sentence
-    end, cut_inside = 0, False
+    end, cut_inside, n_joined = 0, False, 0
     for space, sentence in sentences(text, lambda sentence: len(encoded(sentence)) <= limit):
         start, end = end + len(space), end + len(space) + len(sentence)
         first, *rest = split_ids(encoded(sentence), tokenizer, limit)
         joined = [*parts[-1][1], *inner.encode(sentence)[n:]] if parts else []
         if begin is not None:
             joined = encoded(text[begin:end])
-        if parts and not rest and len(joined) <= limit:
+        if parts and not rest and len(joined) <= limit and n_joined != n_sentences:
             parts[-1] = parts[-1][0], joined
+            n_joined += 1
             continue
         parts += [(space if parts else "", first), *(("", ids) for ids in rest)]
-        begin = None if rest else start
+        begin, n_joined = None if rest else start, 1
         cut_inside |= bool(rest)
-    where = "within a sentence that is too long" if cut_inside else "at sentence ends"
-    warn(f"longer than the maximum length of {limit + n} tokens: translated in {len(parts)} parts, split {where}")
+    if is_too_long:
+        where = "within a sentence that is too long" if cut_inside else "at sentence ends"
+        warn(f"longer than the maximum length of {limit + n} tokens: translated in {len(parts)} parts, split {where}")
     return [(space, [*tokenizer.first_ids, *ids]) for space, ids in parts]
 
 

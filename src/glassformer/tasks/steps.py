@@ -90,7 +90,7 @@ def translated(
         part
         for index, line in enumerate(lines)
         if not line.is_kept
-        for part in parts_of(task, index, line.model_text, tag, terms, partial(warn, index))
+        for part in parts_of(task, index, line.model_text, tag, terms, partial(warn, index), task.n_sentences)
     ]
     decoded, repeated = yield from decode(task, parts, options, max_new_tokens)
     outputs = [[output_of(task, hypothesis) for hypothesis in nbest] for nbest in decoded]
@@ -252,15 +252,17 @@ def parts_of(
     tag: Sequence[int],
     terms: Terms | None,
     warn: Callable[[str], None],
+    n_sentences: int = 0,
 ) -> Iterator[Part]:
     """The parts of a text, of at most the maximum length; none for a blank text.
 
     Args:
         tag: tokens before each part.
+        n_sentences: maximum number of sentences of a part. 0: any number.
     """
     if not text.strip():
         return
-    several = split(text, task.tokenizer, task.config.max_len - 1 - len(tag), warn)
+    several = split(text, task.tokenizer, task.config.max_len - 1 - len(tag), warn, n_sentences)
     for space, ids in several:
         source = text if len(several) == 1 else task.tokenizer.decode(ids)
         yield Part(index, space, source, [*tag, *ids, task.tokenizer.eos_id], terms.required(source) if terms else [])

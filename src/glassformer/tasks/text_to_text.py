@@ -220,6 +220,11 @@ class TextToTextTask(GeneratesText, Task[ExampleT]):
         model = self.source.in_precision(precision)
         return bool(model.joins) and model.is_quantized
 
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences of a text that are given to the model at once. 0, the default: any number."""
+        return 0
+
     def list_mark(self, text: str) -> str:
         """What a text begins with that stays as it is. By default nothing."""
         return ""

@@ -23,7 +23,7 @@ from glassformer.devices import Device
 from glassformer.documents.document import Only
 from glassformer.documents.exchange import Exchange
 from glassformer.manifest import MANIFEST, read_json
-from glassformer.tasks.base import Log, StoredPrecision
+from glassformer.tasks.base import Log, StoredPrecision, stored_number
 from glassformer.tasks.casing import recased
 from glassformer.tasks.confidence import N_BINS, expected_calibration_error, right_words
 from glassformer.tasks.steps import with_confidence
@@ -54,11 +54,14 @@ class Translator(TextToTextTask[Example]):
     examples_name = "pairs"
     read_options = ("format", "keys", "skip_bad", "fuzzy", "languages")
     output_type = "texts"
-    stored_attributes = ("languages", "scripts")
+    stored_attributes = ("languages", "scripts", "trained_sentences")
     languages: tuple[str, ...] = ()
     """Codes of source and target language; empty if they are not known."""
     scripts: tuple[str, ...] = ()
     """Scripts of the sources of the training (`corpora.words.source_scripts`); empty in older and imported folders."""
+    trained_sentences: tuple[str, ...] = ()
+    """Number of sentences of the longest usual sources of the training (`splitting.usual_sentences`), of which a text
+    with more is translated so many at a time; empty in older and imported folders."""
     detection: LanguageProfiles | None = None
     """What the server detects the languages by, if the folder has it."""
     words: KnownWords | None = None
@@ -91,6 +94,10 @@ class Translator(TextToTextTask[Example]):
         texts = (self.tokenizer.token(i) for i in range(self.tokenizer.vocab_size) if i not in special)
         tokens = [text for text in texts if (len(text) > 1 or not text.isascii()) and "\ufffd" not in text]
         return tuple(sorted(scripts_of(tokens))) if len(tokens) > MIN_TOKENS else None
+
+    @property
+    def n_sentences(self) -> int:
+        return stored_number(self.trained_sentences)
 
     def list_mark(self, text: str) -> str:
         return list_mark(text)

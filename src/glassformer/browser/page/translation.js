@@ -164,13 +164,13 @@ export class Translator {
 
   /**
    * Parts of a text of at most the maximum length, with the white space before each, and the terms that it requires.
-   * `tag`: name of its domain.
-   * @param {string} text @param {Glossary} [glossary] @param {string} [tag] @returns {Part[]}
+   * `tag`: name of its domain. `nSentences`: maximum number of sentences of a part; 0: any number.
+   * @param {string} text @param {Glossary} [glossary] @param {string} [tag] @param {number} [nSentences] @returns {Part[]}
    */
-  partsOf(text, glossary, tag) {
+  partsOf(text, glossary, tag, nSentences = 0) {
     if (!strip(text)) return [];
     const begin = this.tagOf(tag);
-    const several = this.split(text, this.model.maxLength - 1 - begin.length);
+    const several = this.split(text, this.model.maxLength - 1 - begin.length, nSentences);
     return several.map(([space, ids]) => {
       const source = several.length === 1 ? text : this.tokenizer.decode(ids);
       return { space, source, ids: [...begin, ...ids, this.header.eos], required: glossary?.find(source) ?? [] };
@@ -220,10 +220,11 @@ export class Translator {
     return !this.abbreviated.test(text.slice(Math.max(0, match.index - MAX_ABBREVIATION), match.index));
   }
 
-  /** @param {string} text @param {number} limit @returns {[space: string, ids: number[]][]} */
-  split(text, limit) {
+  /** @param {string} text @param {number} limit @param {number} nSentences @returns {[space: string, ids: number[]][]} */
+  split(text, limit, nSentences) {
     const ids = this.tokenizer.encode(text);
-    if (ids.length <= limit) return [["", ids]];
+    const isShort = !nSentences || this.splitText(text, true).length <= nSentences;
+    if (ids.length <= limit && isShort) return [["", ids]];
     const { first: before, space } = this.tokenizer; // each part begins with the tokens `before`
     const most = limit - before.length;
     /** @param {string} each */
@@ -232,17 +233,20 @@ export class Translator {
     const parts = [];
     let begin; // of the last part in the text, if it is that of a sentence
     let end = 0;
+    let nJoined = 0;
     for (const [spaceBefore, sentence] of this.sentences(text, most)) {
       const start = end + spaceBefore.length;
       end = start + sentence.length;
       const [first, ...rest] = this.splitIds(encoded(sentence), most);
       const joined = begin === undefined ? [...(parts.at(-1)?.[1] ?? []), ...encoded(space + sentence)] : encoded(text.slice(begin, end));
-      if (parts.length && !rest.length && joined.length <= most) {
+      if (parts.length && !rest.length && joined.length <= most && nJoined !== nSentences) {
         parts.at(-1)[1] = joined;
+        nJoined += 1;
         continue;
       }
       parts.push([parts.length ? spaceBefore : "", first], ...rest.map((more) => /** @type {[string, number[]]} */ (["", more])));
       begin = rest.length ? undefined : start;
+      nJoined = 1;
     }
     return parts.map(([space, own]) => [space, [...before, ...own]]);
   }
@@ -364,7 +368,7 @@ export class Translator {
     const stripped = strip(original);
     const glossary = this.glossaryOf(options.terms);
     const { mark, rest, detached, core, isKept, modelText, readAs } = this.line(stripped, { ...options, glossary });
-    const parts = isKept ? [] : this.partsOf(modelText, glossary, options.tag);
+    const parts = isKept ? [] : this.partsOf(modelText, glossary, options.tag, this.header.n_sentences);
     const decoded = parts.map((part) => this.decode(part, options));
     const results = [];
     for (let rank = 0; rank < (options.nbest ?? 1); rank += 1) {
