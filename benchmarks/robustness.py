@@ -4,8 +4,8 @@ The noise is made here, not by the code that augments training text, from other 
 Where a noise changes what a right translation is (capitals, a mark that is copied), the reference is changed alike;
 chrF of text in capitals ignores case, and is compared with clean chrF that ignores case. As written: typing errors
 without the repair of words that the training text does not have; read otherwise: the part of the words of the clean
-text that this repair changes. Paragraph: texts of PARAGRAPH sentences that follow each other. Single words: of WORDS frequent words that the training text gives one translation of,
-the part that is translated so, alone on a line.
+text that this repair changes. Paragraph: texts of PARAGRAPH sentences that follow each other. Single words: of WORDS
+frequent words that the training text gives one translation of, the part that is translated so, alone on a line.
 
 usage: python -m benchmarks.robustness TRAIN_SRC TRAIN_TGT SRC REF NAME=MODEL ...
 """
