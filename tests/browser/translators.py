@@ -50,7 +50,7 @@ def random_translator(family, folder, precision="int8"):
         model = Transformer(TransformerConfig(**sizes, **layers, **architecture))
     translator = Translator(model, tokenizer)
     translator.confidence, translator.languages, translator.scripts = confidence(), ("en", "de"), ("LATIN",)
-    translator.trained_sentences = ("2",) if family == "transformer" else ()
+    translator.sentences_at_once = ("2",) if family == "transformer" else ()
     translator.words = KnownWords.of(TRAINED * 5, [])
     checkpoint.save_folder(folder / precision, dict(translator.contents(precision=precision)))
     return load(folder / precision, device="cpu")

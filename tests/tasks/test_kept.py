@@ -82,13 +82,14 @@ def test_a_folder_keeps_the_scripts_of_its_training(tmp_path):
     assert tuned.scripts == ("CYRILLIC", "GREEK")
 
 
-def test_a_folder_keeps_the_number_of_sentences_of_its_training(tmp_path):
-    pairs = "".join(f"A cat. A dog {i}.\tKatze. Hund {i}.\n" for i in range(40))
+def test_a_folder_keeps_how_many_sentences_are_translated_at_once(tmp_path):
+    pairs = "".join(f"A cat. A dog {i}.\tKatze mit Hund {i}\n" for i in range(40))
     (tmp_path / "train.tsv").write_text(pairs, encoding="utf-8")
     options = dict(steps=1, preset="tiny", vocab_size=300, threads=1, quiet=True)
     gf.train(tmp_path / "train.tsv", out=tmp_path / "run", **options)
     assert gf.load(tmp_path / "run").n_sentences == 2
-    (tmp_path / "more.tsv").write_text("".join(f"A cat {i}.\tKatze {i}.\n" for i in range(40)), encoding="utf-8")
+    more = "".join(f"A cat. A dog {i}.\tKatze. Hund {i}.\n" for i in range(40))
+    (tmp_path / "more.tsv").write_text(more, encoding="utf-8")
     tuned = gf.train(tmp_path / "more.tsv", out=tmp_path / "tuned", init_from=tmp_path / "run", steps=1, threads=1)
     assert tuned.n_sentences == 2
     gf.train(tmp_path / "more.tsv", out=tmp_path / "single", **options)

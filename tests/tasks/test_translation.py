@@ -111,9 +111,9 @@ SENTENCES = ["The cat.", "Dr. A ran!", "Did it?", "Yes.", "No."]
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(0, [5]), (1, [1] * 5), (2, [2, 2, 1]), (4, [4, 1]), (5, [5]), (9, [5])])
-def test_a_text_of_more_sentences_than_those_of_the_training_is_translated_some_at_a_time(n, sizes):
+def test_a_text_is_translated_some_sentences_at_a_time(n, sizes):
     translator = translator_of(99)
-    translator.trained_sentences = (str(n),) if n else ()
+    translator.sentences_at_once = (str(n),) if n else ()
     text, encoded = "  ".join(SENTENCES), translator.tokenizer.encode
     parts = splitting.split(text, translator.tokenizer, 98, pytest.fail, translator.n_sentences)
     own = ["  ".join(SENTENCES[sum(sizes[:i]) : sum(sizes[: i + 1])]) for i in range(len(sizes))]
@@ -122,10 +122,11 @@ def test_a_text_of_more_sentences_than_those_of_the_training_is_translated_some_
     assert best.text == "  ".join(o[0].text for o in translator.translate(own, options))
 
 
-def test_the_usual_number_of_sentences_is_that_of_nearly_all_texts():
-    texts = ["One."] * 90 + ["One. Two."] * 8 + ["One. Two. Three."] * 2
-    assert splitting.usual_sentences(texts) == 2
-    assert splitting.usual_sentences(["no end", ""]) == splitting.usual_sentences([]) == 1
+def test_sentences_are_translated_one_by_one_unless_those_of_the_training_have_other_numbers():
+    two, three = "One. Two.", "One. Two. Three."
+    assert splitting.sentences_at_once([(two, two)] * 8 + [(two, "Both.")] * 2) == 1
+    assert splitting.sentences_at_once([("One.", two)] * 90 + [(two, "Both.")] * 8 + [(three, "All.")] * 2) == 2
+    assert splitting.sentences_at_once([("no end", "none"), ("", "")]) == splitting.sentences_at_once([]) == 1
 
 
 def test_sentences_without_white_space_between_them_are_separated(translator):

@@ -28,7 +28,7 @@ from glassformer.learning.lexicon import Lexicon
 from glassformer.metrics import bleu, tokenizer_for
 from glassformer.objectives.loss import pair_cross_entropy
 from glassformer.tasks.base import ExampleT, Log
-from glassformer.tasks.splitting import usual_sentences
+from glassformer.tasks.splitting import sentences_at_once
 from glassformer.tasks.text_to_text import TextToTextTask
 from glassformer.tasks.texts import evenly_spaced, no_op
 from glassformer.tasks.translation import Translator
@@ -201,12 +201,11 @@ class TranslationObjective(TextToTextObjective[Example]):
         return max(len(example.src.split()), len(example.tgt.split())) <= self.model.config.max_len
 
     def fit_statistics(self, data: Dataset) -> None:
-        """Find the scripts of the sources and their number of sentences, in addition to those of the model that the
-        training starts from."""
-        sources, targets = self.sample(data)
-        found = source_scripts(zip(sources, targets, strict=True))
-        self.task.scripts = tuple(sorted({*self.task.scripts, *found}))
-        self.task.trained_sentences = (str(max(self.task.n_sentences, usual_sentences(sources))),)
+        """Find the scripts of the sources, in addition to those of the model that the training starts from, and how
+        many sentences are translated at once."""
+        pairs = list(zip(*self.sample(data), strict=True))
+        self.task.scripts = tuple(sorted({*self.task.scripts, *source_scripts(pairs)}))
+        self.task.sentences_at_once = (str(max(self.task.n_sentences, sentences_at_once(pairs))),)
         if self.augmented_fraction:
             self.data = data
             self.augmentation = Augmentation(

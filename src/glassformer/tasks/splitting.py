@@ -20,17 +20,23 @@ MAX_ABBREVIATION = 10
 MAX_TOKENS_OF_LETTER = 4
 """Maximum number of tokens of a character: those of its bytes in UTF-8."""
 
+EQUAL_FRACTION = 0.8
+"""Fraction of the pairs with several source sentences that have as many target sentences, from which on a text is
+translated sentence by sentence, which is better even if the training has such pairs (benchmarks/NOTES.md)."""
 USUAL_FRACTION = 0.98
-"""Fraction of the texts of a training that have no more sentences than are translated at once."""
+"""Otherwise: fraction of the sources of the training that have no more sentences than are translated at once."""
 
 CLAUSE_ENDS = (",", ";", ":", "，", "、", "；", "：", "،", "؛")
 """After which a sentence is cut that is too long and has no spaces."""
 
 
-def usual_sentences(texts: Iterable[str]) -> int:
-    """The number of sentences that USUAL_FRACTION of the texts do not exceed, at least 1."""
-    numbers = sorted(map(n_sentences_of, texts))
-    return max(1, numbers[int(USUAL_FRACTION * (len(numbers) - 1))]) if numbers else 1
+def sentences_at_once(pairs: Iterable[tuple[str, str]]) -> int:
+    """The number of sentences of a text that a model trained on these pairs should be given at once."""
+    numbers = sorted((n_sentences_of(source), n_sentences_of(target)) for source, target in pairs)
+    several = [source == target for source, target in numbers if source > 1]
+    if sum(several) >= EQUAL_FRACTION * len(several):
+        return 1
+    return numbers[int(USUAL_FRACTION * (len(numbers) - 1))][0] or 1
 
 
 def n_sentences_of(text: str) -> int:

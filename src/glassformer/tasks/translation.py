@@ -54,14 +54,14 @@ class Translator(TextToTextTask[Example]):
     examples_name = "pairs"
     read_options = ("format", "keys", "skip_bad", "fuzzy", "languages")
     output_type = "texts"
-    stored_attributes = ("languages", "scripts", "trained_sentences")
+    stored_attributes = ("languages", "scripts", "sentences_at_once")
     languages: tuple[str, ...] = ()
     """Codes of source and target language; empty if they are not known."""
     scripts: tuple[str, ...] = ()
     """Scripts of the sources of the training (`corpora.words.source_scripts`); empty in older and imported folders."""
-    trained_sentences: tuple[str, ...] = ()
-    """Number of sentences of the longest usual sources of the training (`splitting.usual_sentences`), of which a text
-    with more is translated so many at a time; empty in older and imported folders."""
+    sentences_at_once: tuple[str, ...] = ()
+    """Number of sentences that a text is translated at a time (`splitting.sentences_at_once`); empty in older and
+    imported folders: any number."""
     detection: LanguageProfiles | None = None
     """What the server detects the languages by, if the folder has it."""
     words: KnownWords | None = None
@@ -97,7 +97,7 @@ class Translator(TextToTextTask[Example]):
 
     @property
     def n_sentences(self) -> int:
-        return stored_number(self.trained_sentences)
+        return stored_number(self.sentences_at_once)
 
     def list_mark(self, text: str) -> str:
         return list_mark(text)

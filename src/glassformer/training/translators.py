@@ -35,7 +35,7 @@ def inherit(task: AnyTask, base: AnyTask, log: Log) -> None:
         return
     task.languages = task.languages or base.languages
     task.scripts = base.scripts or base.scripts_of_vocabulary or ()
-    task.trained_sentences = base.trained_sentences
+    task.sentences_at_once = base.sentences_at_once
     task.detection, task.confidence, task.shortlist = base.detection, base.confidence, base.shortlist
     task.words = base.words
 
