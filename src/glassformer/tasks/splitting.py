@@ -1,4 +1,4 @@
-"""Splitting of texts that are longer than the maximum length of a model, or than those that it was trained on."""
+"""Division of texts into sentences, and of those that are longer than the maximum length of a model."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
